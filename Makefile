@@ -1,0 +1,95 @@
+# mach6: `make` builds all of it into build/. Each part's sources are the files in its folder; no list to keep.
+#   make            the shim, the collector, the tools, the sample game
+#   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
+#   make bench      measurements, as JSON lines
+#   make lint       warnings, static analysis, formatting
+#   make install    PREFIX=/usr/local DESTDIR=
+
+PREFIX ?= /usr/local
+VERSION := 0.1.0
+B := build
+CFLAGS ?= -O2 -g
+CXXFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+BASE := -std=gnu11 -D_GNU_SOURCE -DMACH6_VERSION='"$(VERSION)"' -I. -pthread -MMD -MP
+Q := $(if $(V),,@)
+
+.DELETE_ON_ERROR:
+.PHONY: all check bench lint install clean
+all:
+
+# One short line a step.
+define say
+	@printf '  %-4s %s\n' '$(1)' '$(2)'
+endef
+
+# ---- preload/: the shim. libc alone, nothing exported but what is marked -------------------------------------------
+SHIM_C := $(wildcard preload/*.c)
+SHIM_S := $(wildcard preload/*.S)
+SHIM_O := $(SHIM_C:%.c=$B/%.o) $(SHIM_S:%.S=$B/%.S.o)
+SHIM_FLAGS := $(BASE) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-builtin-malloc \
+  -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-stack-protector
+$B/preload/%.o: preload/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(SHIM_FLAGS) -c -o $@ $<
+$B/preload/%.S.o: preload/%.S
+	$(call say,AS,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) -I. -MMD -MP -c -o $@ $<
+$B/libmach6.so: $(SHIM_O)
+	$(call say,LD,$@)
+	$Q$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-z,defs -Wl,-z,now -Wl,--as-needed
+$(if $(SHIM_C),$(eval all: $B/libmach6.so))
+
+# ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
+# A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
+STATS_C := $(wildcard collector/stats*.c) $(wildcard collector/payload*.c)
+COLL_C := $(filter-out $(STATS_C),$(wildcard collector/*.c))
+STATS_O := $(STATS_C:%.c=$B/%.o)
+COLL_O := $(COLL_C:%.c=$B/%.o)
+STATS_LIBS := -ljansson -lmsgpackc -lm
+COLL_LIBS := -lelf -lm
+$B/collector/%.o: collector/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -fPIC -c -o $@ $<
+$B/libmach6stats.a: $(STATS_O)
+	$(call say,AR,$@)
+	$Qrm -f $@ && $(AR) rcs $@ $^
+$B/libmach6stats.so: $(STATS_O)
+	$(call say,LD,$@)
+	$Q$(CC) -shared -Wl,-soname,libmach6stats.so.0 -o $@ $^ $(LDFLAGS) $(STATS_LIBS)
+$B/mach6-collector: $(COLL_O)
+	$(call say,LD,$@)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(COLL_LIBS)
+$(if $(STATS_C),$(eval all: $B/libmach6stats.a $B/libmach6stats.so))
+$(if $(COLL_C),$(eval all: $B/mach6-collector))
+
+# ---- tools/: mach6 (tools/mach6/*.c), the sample game (tools/sample/*.c) ---------------------------------------------
+MACH6_C := $(wildcard tools/mach6/*.c)
+MACH6_O := $(MACH6_C:%.c=$B/%.o)
+SAMPLE_C := $(wildcard tools/sample/*.c)
+SAMPLE_O := $(SAMPLE_C:%.c=$B/%.o)
+$B/tools/mach6/%.o: tools/mach6/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -c -o $@ $<
+$B/tools/sample/%.o: tools/sample/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags sdl2) -c -o $@ $<
+$B/mach6: $(MACH6_O) $B/libmach6stats.a
+	$(call say,LD,$@)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) -lelf
+$B/mach6-sample: $(SAMPLE_O)
+	$(call say,LD,$@)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm
+$(if $(MACH6_C),$(eval all: $B/mach6))
+$(if $(SAMPLE_C),$(eval all: $B/mach6-sample))
+
+-include tests/tests.mk tools/tools.mk
+-include $(shell find $B -name '*.d' 2>/dev/null)
+
+clean:
+	rm -rf $B

@@ -1,0 +1,79 @@
+/* mach6_stats.h - read the live stats of a target: the library that every inspector uses, a game on itself included.
+ *
+ *   mach6_stats *s;
+ *   int e = mach6_stats_open(pid, &s);
+ *   if (e) fprintf(stderr, "%s\n", mach6_stats_strerror(e));
+ *   mach6_stats_refresh(s);
+ *   const mach6_node *root = mach6_stats_root(s);
+ *   ...
+ *   mach6_stats_close(s);
+ *
+ * Promise: the library copies a snapshot once and then checks it, so a hostile or dying writer costs an error code and never a
+ * crash. Nodes belong to the handle and hold until the next refresh or close.
+ * Thread-safety: one handle, one thread; different handles are independent. Not for signal handlers: refresh allocates.
+ * Units: as in the payload, seconds and KiB (1024 bytes). Errors: 0, or a negative enum mach6_error.
+ */
+#ifndef MACH6_STATS_H
+#define MACH6_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mach6_stats mach6_stats;
+typedef struct mach6_node mach6_node;
+
+enum mach6_error {
+  MACH6_OK = 0,
+  MACH6_ENOTFOUND = -1,   /* no live stats for this pid: nobody captures it */
+  MACH6_EPERM = -2,       /* they are another user's */
+  MACH6_EVERSION = -3,    /* written by another version of mach6 */
+  MACH6_EINVALID = -4,    /* not what a collector writes: damaged or hostile */
+  MACH6_EBUSY = -5,       /* the writer was at it, or died at it, in every try */
+  MACH6_ENOMEM = -6,
+  MACH6_ESYSTEM = -7,     /* errno says more */
+};
+
+/* What a node's stats are, in the payload's units. Percentiles are NaN for a node without samples. */
+struct mach6_node_stats {
+  uint64_t count;
+  double time_avg, time_p10, time_p50, time_p90, time_max; /* s */
+  double mem_delta_avg, mem_delta_total;                   /* KiB */
+  double inverse_mem_total, mem_net;                       /* KiB; inverse is noise for scopes, see inverse_is_measure */
+  int inverse_is_measure;                                  /* 1 for frames, 0 for scopes */
+  uint64_t allocs, abandoned, lost;
+};
+
+enum mach6_format { MACH6_JSON, MACH6_MSGPACK };
+
+int mach6_stats_open(pid_t pid, mach6_stats **out);
+int mach6_stats_open_fd(int fd, mach6_stats **out); /* a final snapshot: the plain contents of fd, which stays the caller's */
+int mach6_stats_refresh(mach6_stats *s); /* the newest snapshot; open has done it once */
+int mach6_stats_ended(const mach6_stats *s); /* 1 when the session is over and nothing newer will come */
+void mach6_stats_close(mach6_stats *s);
+const char *mach6_stats_strerror(int error);
+
+const mach6_node *mach6_stats_root(const mach6_stats *s);
+const mach6_node *mach6_node_first_child(const mach6_node *n);
+const mach6_node *mach6_node_next_sibling(const mach6_node *n);
+const mach6_node *mach6_node_find(const mach6_node *n, const char *label); /* a child by its label, or NULL */
+const char *mach6_node_label(const mach6_node *n);                         /* NUL-terminated UTF-8 */
+struct mach6_node_stats mach6_node_stats(const mach6_node *n);
+
+/* A node and all below it as {label, stats, children}. *out is the caller's to free(); JSON is NUL-terminated as well. */
+int mach6_convert(const mach6_node *n, enum mach6_format format, char **out, size_t *bytes);
+/* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, root, ... */
+int mach6_stats_convert(const mach6_stats *s, enum mach6_format format, char **out, size_t *bytes);
+
+/* The checked snapshot itself (shm/snapshot.h), for tools of this project. */
+struct m6_snapshot;
+const struct m6_snapshot *mach6_stats_snapshot(const mach6_stats *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

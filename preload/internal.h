@@ -1,0 +1,158 @@
+/* internal.h - the shim's inside. This code runs in somebody else's process; its rules:
+ *
+ *   1. Behaviour is unchanged: results, errno, alignment, ordering. A free is counted before the real free, a malloc after
+ *      the real malloc, a failed realloc is undone.
+ *   2. The hot path makes no syscall, takes no lock, allocates nothing, calls nothing but the real function. No stdio.
+ *   3. It never waits for anyone.
+ *   4. A few words of initial-exec TLS. It works before its constructor, after its destructor, in TLS destructors and in
+ *      signal handlers.
+ *   5. It follows whoever is next (RTLD_NEXT), never libc by name.
+ *   6. A forked child is inert: the gate lies in a page that the kernel wipes on fork.
+ *   7. Shared memory is populated before it is touched.
+ *   8. Inert means: one predictable branch, then the real function.
+ *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
+ *
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, gl.c, vulkan.c, route.c, ...) call slot.c and present.c;
+ * those call segment.c; boot.c starts everything and is called by the boot stubs in m6_real.
+ */
+#ifndef M6_INTERNAL_H
+#define M6_INTERNAL_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../shm/clock.h"
+#include "../shm/label.h"
+#include "../shm/layout.h"
+#include "../shm/order.h"
+#include "../shm/present.h"
+#include "../shm/ring.h"
+
+#define M6_EXPORT __attribute__((visibility("default")))
+#define M6_COLD __attribute__((cold, noinline))
+
+/* Names that must not be called from here: they allocate, lock, or write where the game writes. */
+#ifndef M6_ALLOW_LIBC
+#pragma GCC poison printf fprintf puts fputs fwrite fflush snprintf sprintf perror setenv putenv dladdr
+#pragma GCC poison pthread_mutex_lock pthread_getattr_np dl_iterate_phdr system popen strdup
+#endif
+
+/* ---- the gate: a private page, wiped in a forked child ---------------------------------------------------------- */
+struct m6_gate {
+  uint32_t collecting; /* what every hook reads: 0 = straight to the real function */
+  uint32_t alive;      /* 1 in the process that loaded the shim, 0 in its forked children */
+  uint8_t page_free[4088];
+};
+extern struct m6_gate m6_gate __attribute__((visibility("hidden"), aligned(4096)));
+#define m6_collecting() m6_unlikely(m6_peek(&m6_gate.collecting))
+
+/* ---- the segment ------------------------------------------------------------------------------------------------ */
+extern struct m6_header *m6_seg __attribute__((visibility("hidden"))); /* NULL: none; nothing is ever collected */
+extern uint32_t m6_clock_kind __attribute__((visibility("hidden")));
+static inline uint64_t m6_now(void) { return m6_clock_read(m6_clock_kind); }
+static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *)m6_seg + M6_OFF_SLOTS); }
+
+/* Looks at the control line and starts or stops collecting accordingly. Cheap when nothing changed. Called at frame
+ * boundaries, at marks while inert, at thread starts, mapping calls and full rings. */
+void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")));
+/* Populates [offset, offset + bytes) of the segment; 0 or an errno. Slow: a syscall. Keeps the caller's errno. */
+int m6_populate(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
+/* The one reason on stderr (write(2), no stdio); a second call does nothing. */
+void m6_reason(int asked_for, const char *what, int err) __attribute__((visibility("hidden")));
+
+/* ---- this thread ------------------------------------------------------------------------------------------------ */
+enum m6_thread_state { M6_THREAD_NEW = 0, M6_THREAD_BUSY, M6_THREAD_LIVE, M6_THREAD_SHARED, M6_THREAD_GONE };
+struct m6_thread {
+  struct m6_slot *slot;       /* NULL: none of its own (see state) */
+  struct m6_producer producer; /* .records NULL: no ring (yet, or at all) */
+  uint32_t depth;             /* open scopes */
+  uint32_t state;             /* enum m6_thread_state */
+  uint32_t present_depth;     /* presents nested on this thread's stack */
+  uint32_t present_failed;    /* a nested present said that it failed */
+  uint32_t pending_lost;      /* records lost since the last one that fitted */
+  uint32_t no_ring;           /* 1: asked and refused, or not allowed; do not ask again this session */
+};
+extern __thread struct m6_thread m6_self __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/* Gives this thread a slot when it may have one. After it m6_self.slot may still be NULL: then use the shared slot 0
+ * (m6_shared_add on its words). Keeps errno. */
+void m6_thread_enter(void) __attribute__((visibility("hidden"), cold));
+/* Gives this thread a ring (and a slot) when it may have one: 1 = m6_self.producer is usable. Emits START. Keeps errno. */
+int m6_thread_ring(void) __attribute__((visibility("hidden"), cold));
+
+/* The process's heap reading and allocation count: sums over all slots. Exact when the process is at rest, absolute always. */
+struct m6_reading {
+  uint64_t live, allocs;
+};
+static inline struct m6_reading m6_process_reading(void)
+{
+  struct m6_reading r = {0, 0};
+  const struct m6_slot *s = m6_slots();
+  for (uint32_t n = m6_peek(&m6_seg->slots_used), i = 0; i < n; i++) {
+    r.live += m6_peek(&s[i].live);
+    r.allocs += m6_peek(&s[i].allocs);
+  }
+  return r;
+}
+/* This thread's own: slot 0's when it has none. */
+static inline struct m6_reading m6_thread_reading(void)
+{
+  const struct m6_slot *s = m6_self.slot ? m6_self.slot : m6_slots();
+  struct m6_reading r = {m6_peek(&s->live), m6_peek(&s->allocs)};
+  return r;
+}
+
+/* Room for n records (n <= M6_FRAME_UNITS) in this thread's ring? Gets the ring first when needed; says a pending loss
+ * in-band; counts the loss of `n` records when the answer is no (a frame counts as one). */
+int m6_ring_ready(unsigned n) __attribute__((visibility("hidden")));
+
+/* ---- the next functions in line --------------------------------------------------------------------------------- */
+/* Each starts as a boot stub that resolves all of them, so that the inert path is one indirect jump. */
+struct m6_real {
+  void *(*malloc)(size_t);
+  void (*free)(void *);
+  void *(*calloc)(size_t, size_t);
+  void *(*realloc)(void *, size_t);
+  void *(*reallocarray)(void *, size_t, size_t);
+  void *(*memalign)(size_t, size_t);
+  void *(*aligned_alloc)(size_t, size_t);
+  int (*posix_memalign)(void **, size_t, size_t);
+  void *(*valloc)(size_t);
+  void *(*pvalloc)(size_t);
+  size_t (*usable)(void *);
+  void (*free_sized)(void *, size_t);
+  void (*free_aligned_sized)(void *, size_t, size_t);
+};
+extern struct m6_real m6_real __attribute__((visibility("hidden")));
+
+/* The next definition of a symbol after this library (RTLD_NEXT), through the next dlsym in line; NULL when there is none.
+ * May allocate. */
+void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
+/* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
+extern void *(*m6_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
+/* Is this address inside this library's own text? */
+int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
+
+/* ---- presents (present.c) --------------------------------------------------------------------------------------- */
+struct m6_present {
+  struct m6_reading process, thread;
+  uint64_t clock, display, drawable;
+  const void *caller;
+  uint32_t symbol, route;
+  uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
+  uint32_t entered;
+};
+/* On entry to a present and on its return. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
+void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uint64_t display, uint64_t drawable,
+                      const void *caller) __attribute__((visibility("hidden")));
+void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));
+/* mach6_frame(): a boundary without a present around it. */
+void m6_present_explicit(const void *caller) __attribute__((visibility("hidden")));
+/* A drawable is destroyed: the next present on that handle is a new stream. */
+void m6_present_destroyed(uint64_t drawable) __attribute__((visibility("hidden")));
+
+#endif
