@@ -3,7 +3,7 @@
 #   tests/programs/*.c *.cc  -> build/tests/programs/NAME; a file named lib*.c or lib*.cc becomes lib*.so
 # A source says what else it wants in comments of this form, each on one line among its first 15:
 #   /* links: collector/tree.c -lm */      sources and libraries to build it with
-#   /* flags: -O0 -fno-builtin */          compiler flags
+#   /* flags: -O0 -fno-builtin */          compiler flags; words with a dollar are quoted: -Wl,-rpath,'$ORIGIN'
 #   /* needs: libfake.so */                other files of build/tests/programs that must be built first
 #   /* sanitizers: none */                 a unit test that must not be built with them (default: address thread)
 
