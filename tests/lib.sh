@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # lib.sh - what the shell tests share: TAP, a folder of one's own, processes that are ended by pid, a display, a game's home.
 #
 # A test is an executable bash script that sources this file and ends with `done_testing`:
