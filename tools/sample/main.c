@@ -34,11 +34,13 @@ static const struct argp_option option_table[] = {
   {"headless", O_HEADLESS, NULL, 0, "No display: SDL's dummy video driver, software renderer", 1},
   {"leak", O_LEAK, "BYTES", 0, "Planted fault: lose BYTES a frame, in scope \"particles\"", 2},
   {"storm", O_STORM, "N", 0, "Planted fault: N more malloc/free pairs a frame, in scope \"storm\"", 2},
-  {"stall", O_STALL, "MS[@EVERY]", 0, "Planted fault: each EVERYth frame (default 300) is MS late, in scope \"load\"", 2},
+  {"stall", O_STALL, "MS[@EVERY]", 0, "Planted fault: each EVERYth frame (default 300) is MS late, in scope \"load\"",
+   2},
   {0},
 };
 
-static unsigned long long number(struct argp_state *state, const char *text, unsigned long long low, unsigned long long high)
+static unsigned long long number(struct argp_state *state, const char *text, unsigned long long low,
+                                 unsigned long long high)
 {
   char *end;
   errno = 0;
@@ -63,8 +65,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case O_FISH: o->fish = (unsigned)number(state, arg, 1, 1000000); break;
   case O_FPS: o->fps = (unsigned)number(state, arg, 0, 100000); break;
   case O_WINDOW:
-    if (sscanf(arg, "%ux%u%c", &o->width, &o->height, &more) != 2 || o->width < 64 || o->height < 64 || o->width > 16384 ||
-        o->height > 16384)
+    if (sscanf(arg, "%ux%u%c", &o->width, &o->height, &more) != 2 || o->width < 64 || o->height < 64 ||
+        o->width > 16384 || o->height > 16384)
       argp_error(state, "%s: a size such as 1280x720 is wanted", arg);
     break;
   case O_HEADLESS: o->headless = 1; break;
@@ -158,7 +160,8 @@ static void play(const struct options *o, struct world *w, struct jobs *j, struc
 
 int main(int argc, char **argv)
 {
-  static const struct argp argp = {option_table, parse, NULL, "A small game to try mach6 on: a pond.", NULL, NULL, NULL};
+  static const struct argp argp = {option_table, parse, NULL, "A small game to try mach6 on: a pond.",
+                                   NULL,         NULL,  NULL};
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   struct options o = {.seed = 1, .fish = 2000, .fps = 60, .width = 1280, .height = 720, .stall_every = 300};
   o.threads = cpus > 8 ? 7 : cpus > 2 ? (unsigned)cpus - 1 : 1;
@@ -179,8 +182,8 @@ int main(int argc, char **argv)
     return 1;
   }
   play(&o, &w, j, p);
-  printf("frames=%" PRIu64 " checksum=%016" PRIx64 " caught=%" PRIu64 " bubbles=%" PRIu64 "\n", w.frame, world_checksum(&w),
-         w.caught, w.bubbles_ever);
+  printf("frames=%" PRIu64 " checksum=%016" PRIx64 " caught=%" PRIu64 " bubbles=%" PRIu64 "\n", w.frame,
+         world_checksum(&w), w.caught, w.bubbles_ever);
   jobs_stop(j);
   world_free(&w);
   picture_close(p);

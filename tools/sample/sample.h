@@ -13,15 +13,15 @@
 
 /* ---- options (main.c) ------------------------------------------------------------------------------------------- */
 struct options {
-  uint64_t frames;     /* 0 = until told to stop */
-  double seconds;      /* 0 = until told to stop */
+  uint64_t frames; /* 0 = until told to stop */
+  double seconds;  /* 0 = until told to stop */
   uint64_t seed;
-  unsigned threads;    /* workers beside the main thread; 0 = jobs run on the main thread */
+  unsigned threads; /* workers beside the main thread; 0 = jobs run on the main thread */
   unsigned fish;
-  unsigned fps;        /* 0 = as fast as it goes */
+  unsigned fps; /* 0 = as fast as it goes */
   unsigned width, height;
-  size_t leak;         /* bytes lost a frame */
-  unsigned storm;      /* malloc/free pairs more a frame */
+  size_t leak;    /* bytes lost a frame */
+  unsigned storm; /* malloc/free pairs more a frame */
   unsigned stall_ms, stall_every;
   int headless;
 };
