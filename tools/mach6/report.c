@@ -226,7 +226,7 @@ static void doubts(const struct page *p, const struct m6_snapshot *s)
     uint64_t n = m6_loss_of(s, &w[i]);
     if (!n) continue;
     if (!any++) report_heading(p, "What was lost");
-    snprintf(line, sizeof line, "%s %s", t_count(n), w[i].text);
+    snprintf(line, sizeof line, "%s: %s", w[i].text, t_count(n));
     t_wrap(p, 2, line);
   }
   any = 0;

@@ -44,10 +44,10 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   double allocs = s.count ? (double)s.allocs / (double)s.count : NAN;
   fputs("  ", p->to);
   fprintf(p->to, "%s%s%s%s", ink(p, INK_DIM), branch, NO_INK(p), emphasis ? ink(p, emphasis) : "");
-  t_label(p, *n->label ? n->label : "(no name)", t->label - t_columns(p, branch));
+  t_label(p, *n->label ? n->label : "(no name)", t->label - 1 - t_columns(p, branch));
   /* "µ" is two bytes and one column: printf pads by bytes. */
   const char *times[] = {t_time(p, s.time_avg), t_time(p, s.time_p50), t_time(p, s.time_p90), t_time(p, s.time_max)};
-  fprintf(p->to, "%s%6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share), n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
+  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share), n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
   for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
   fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_number(allocs));
 }
