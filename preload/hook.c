@@ -78,16 +78,21 @@ static void *find_in(void *handle, const char *name)
   return found && !m6_is_ours(found) ? found : NULL;
 }
 
+struct link_map *m6_module_of(const void *address)
+{
+  Dl_info info;
+  struct link_map *map = NULL;
+  return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
 /* A library that was loaded RTLD_LOCAL, with what it is linked to, calls the exported symbol, but the real one is in nobody's
  * scope but its own. Its dynamic section says what it needs; those are loaded, so they can be asked. (Handles stay open:
  * their functions may be called from now on.) */
 void *m6_find_for_caller(const char *name, const void *caller)
 {
-  Dl_info info;
-  struct link_map *map = NULL;
-  if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map) return NULL;
+  const struct link_map *map = m6_module_of(caller);
   const char *text = NULL;
-  for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++)
+  for (const ElfW(Dyn) *d = map ? map->l_ld : NULL; d && d->d_tag != DT_NULL; d++)
     if (d->d_tag == DT_STRTAB) text = (const char *)d->d_un.d_ptr;
   if (!text || (uintptr_t)text < map->l_addr) return NULL; /* not relocated: no dynamic linker that we know */
   for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
@@ -98,19 +103,22 @@ void *m6_find_for_caller(const char *name, const void *caller)
   return NULL;
 }
 
-/* Where these functions usually live, for a caller whose own needs don't say. */
-static void *find_in_known(const char *name)
+/* For a caller whose own needs don't say (it was a tail call, or it relied on somebody else's needs): where these functions
+ * usually live, then whatever is loaded. */
+static void *find_anywhere(const char *name)
 {
-  static const char *const known[] = {"libGL.so.1",       "libGLX.so.0",      "libEGL.so.1",     "libSDL2-2.0.so.0",
+  static const char *const known[] = {"libGL.so.1",      "libGLX.so.0",  "libEGL.so.1",    "libSDL2-2.0.so.0",
                                       "libSDL-1.2.so.0", "libglfw.so.3", "libvulkan.so.1", "libX11.so.6"};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    void *found = find_in(open_loaded(known[i]), name);
-    if (found) return found;
-  }
-  return NULL;
+  void *found = NULL;
+  for (size_t i = 0; i < sizeof known / sizeof *known && !found; i++) found = find_in(open_loaded(known[i]), name);
+  struct link_map *map = m6_module_of(variants);
+  while (map && map->l_prev) map = map->l_prev;
+  for (; map && !found; map = map->l_next)
+    if (map->l_name && map->l_name[0]) found = find_in(open_loaded(map->l_name), name);
+  return found;
 }
 
-/* What find_for_caller and find_in_known said: it is the caller's business, so it is kept by caller. */
+/* What m6_find_for_caller and find_anywhere said: it is the caller's business, so it is kept by caller. */
 static struct { const void *caller; void *real; uint32_t hook, claimed; } kept[32];
 #define KEPT (sizeof kept / sizeof *kept)
 
@@ -122,7 +130,7 @@ static M6_COLD void *resolve(struct m6_variant *v, const void *caller)
     m6_publish(&v->real, found);
     return found;
   }
-  if (!(found = m6_find_for_caller(name, caller))) found = find_in_known(name);
+  if (!(found = m6_find_for_caller(name, caller))) found = find_anywhere(name);
   if (!found) {
     m6_reason(0, name, 0);
     return NULL;

@@ -28,18 +28,18 @@ static uint64_t key_of(uint64_t display, uint64_t drawable)
   return k > KEY_DEAD ? k : KEY_DEAD + 1;
 }
 
-/* The stream's words about itself: its drawable when it is claimed, what presented it at its first present. */
-static M6_COLD void name_drawable(struct m6_stream *s, const struct m6_present *p)
-{
-  m6_poke(&s->display, p->display);
-  m6_poke(&s->drawable, p->drawable);
-  m6_publish(&s->kind, 1);
-}
+/* The stream's words about itself: when it is claimed, and again when its first present succeeds. */
 static M6_COLD void name_function(struct m6_stream *s, const struct m6_present *p)
 {
   m6_poke(&s->caller, (uint64_t)(uintptr_t)p->caller);
   m6_poke(&s->symbol, p->symbol);
   m6_poke(&s->route, p->route);
+}
+static M6_COLD void name_drawable(struct m6_stream *s, const struct m6_present *p)
+{
+  m6_poke(&s->display, p->display);
+  m6_poke(&s->drawable, p->drawable);
+  m6_publish(&s->kind, 1);
 }
 static M6_COLD void first_present(struct m6_stream *s, const struct m6_present *p)
 {
@@ -58,6 +58,7 @@ static M6_COLD uint32_t find_stream(const struct m6_present *p, uint64_t key, ui
     if (have == KEY_FREE) {
       if (joined < M6_STREAMS) break;
       if (m6_claim(&who[i].key, &have, key)) {
+        name_function(&m6_seg->streams[i], p);
         name_drawable(&m6_seg->streams[i], p);
         return i;
       } /* else `have` is now the key of who was faster */

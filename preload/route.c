@@ -1,13 +1,13 @@
 /* route.c - what dlsym, dlopen and dlmopen do here; their entries are in dl.S.
  *
  * Promise: dlsym answers what it would without us, but a hooked function is answered with a variant of it. Whatever is no
- * hooked name, and RTLD_NEXT, goes to the next dlsym by a jump, with the caller's return address in place, because that is how
+ * hooked name, and RTLD_NEXT when there is one, goes to the next dlsym by a jump, with the caller's return address in place, because that is how
  * dlsym and dlopen know whose scope and whose $ORIGIN they are asked for. "The next dlsym" may be another preload's: then
  * its answer is the one that is wrapped.
  * May run before the shim's constructor. Allocates only as the real functions do.
  */
 #include <dlfcn.h>
-#include <string.h>
+#include <link.h>
 
 #include "hook.h"
 
@@ -25,13 +25,27 @@ static M6_COLD void *boot_dlsym(void)
   return m6_real_dlsym ? (void *)m6_real_dlsym : next;
 }
 
+/* RTLD_NEXT from a module that comes before us (the program, an earlier preload) would find our symbol, also where
+ * nobody behind us has the function: an optional function must stay missing. dlerror is then what m6_next left. */
+static M6_COLD int next_is_missing(const char *name, const void *caller)
+{
+  void *first = m6_real_dlsym(RTLD_DEFAULT, name);
+  if (!first || !m6_is_ours(first)) return 0;
+  const struct link_map *from = m6_module_of(caller), *m = m6_module_of((const void *)m6_dlsym_choose);
+  while (m && m != from) m = m->l_prev;
+  return m && !m6_next(name);
+}
+
 struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller)
 {
   struct m6_choice c = {NULL, (void *)m6_real_dlsym};
   if (m6_unlikely(!c.jump)) c.jump = boot_dlsym();
-  if (handle == RTLD_NEXT) return c;
   int hook = m6_hook_find(name);
   if (m6_likely(hook < 0)) return c;
+  if (handle == RTLD_NEXT) {
+    if (m6_real_dlsym && next_is_missing(name, caller)) c.jump = NULL;
+    return c;
+  }
   void *found = ((void *(*)(void *, const char *))c.jump)(handle, name);
   c.jump = NULL;
   if (!found) return c; /* and dlerror says what the real one left */
