@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_vulkan.h"
+
 #define FAKE_BAD 0xbad
 #define EXPORT __attribute__((visibility("default")))
 typedef void *(*fake_proc)(const char *);
@@ -56,16 +58,6 @@ EXPORT void glXDestroyWindow(void *display, unsigned long window)
 }
 
 /* ---- Vulkan: a device is a pointer to its dispatch key, and so is a queue; device 2's key is odd ----------------- */
-struct fake_present_info {
-  uint32_t type;
-  const void *next;
-  uint32_t wait_count;
-  const uint64_t *waits;
-  uint32_t swapchain_count;
-  const uint64_t *swapchains;
-  const uint32_t *images;
-  int32_t *results;
-};
 EXPORT int fake_device_presents[2];
 
 static int queue_present(int device, void **queue, const struct fake_present_info *info)
