@@ -48,7 +48,7 @@ $(if $(SHIM_C),$(eval all: $B/libmach6.so))
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
-STATS_C := $(wildcard collector/stats*.c) $(wildcard collector/payload*.c)
+STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c))
 COLL_C := $(filter-out $(STATS_C),$(wildcard collector/*.c))
 STATS_O := $(STATS_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)

@@ -223,6 +223,7 @@ int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
 struct m6_present {
   struct m6_reading process, thread;
   uint64_t clock, display, drawable;
+  uint64_t inner_display, inner_drawable; /* of the first present nested in it; 0 = none */
   const void *caller;
   uint32_t symbol, route;
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
