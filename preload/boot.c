@@ -311,13 +311,14 @@ int m6_is_ours(const void *address)
 
 struct link_map *m6_module_of(const void *address)
 {
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* since glibc 2.35, without a lock */
   extern int _dl_find_object(void *, struct dl_find_object *) __attribute__((weak));
   struct dl_find_object found;
-  if (_dl_find_object && _dl_find_object((void *)(uintptr_t)address, &found) == 0) return found.dlfo_link_map;
+  if (_dl_find_object) return _dl_find_object((void *)(uintptr_t)address, &found) == 0 ? found.dlfo_link_map : NULL;
 #endif
-  (void)address;
-  return NULL;
+  Dl_info info;
+  struct link_map *map = NULL;
+  return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
 /* libc's own dlsym, and the next one in line, which is another when a preload exports its own. dlvsym is exported by

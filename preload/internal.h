@@ -209,7 +209,7 @@ void m6_signals_back(const uint64_t old[2]) __attribute__((visibility("hidden"),
 void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
 /* Resolves and decides whatever is not resolved and decided yet; harmless at any time, from any thread. Keeps errno. */
 void m6_boot(void) __attribute__((visibility("hidden"), cold));
-/* The identity of the module that an address belongs to; NULL when it can't be told. Takes no lock. */
+/* The module that an address belongs to; NULL when it can't be told. No lock, but on a glibc before 2.35. */
 struct link_map;
 struct link_map *m6_module_of(const void *address) __attribute__((visibility("hidden"), cold));
 /* libc's own dlsym, for RTLD_NEXT: it takes its caller from the return address, so no C wrapper may come between. NULL before boot. */
