@@ -78,13 +78,6 @@ static void *find_in(void *handle, const char *name)
   return found && !m6_is_ours(found) ? found : NULL;
 }
 
-struct link_map *m6_module_of(const void *address)
-{
-  Dl_info info;
-  struct link_map *map = NULL;
-  return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
-}
-
 /* A library that was loaded RTLD_LOCAL, with what it is linked to, calls the exported symbol, but the real one is in nobody's
  * scope but its own. Its dynamic section says what it needs; those are loaded, so they can be asked. (Handles stay open:
  * their functions may be called from now on.) */

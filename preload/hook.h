@@ -86,8 +86,6 @@ m6_function m6_variant_real(struct m6_variant *v, const void *caller) __attribut
  * not; `found` itself when every variant is taken (and says so in header.unseen). */
 void *m6_variant_for(int hook, void *found, uint32_t route, const void *caller) __attribute__((visibility("hidden")));
 /* The dynamic linker's record of the module that holds an address; NULL when none does. Takes the linker's lock. */
-struct link_map;
-struct link_map *m6_module_of(const void *address) __attribute__((visibility("hidden"), cold));
 /* A definition of `name` in a library that `caller`'s module needs, though it is not in the global scope; or NULL. */
 void *m6_find_for_caller(const char *name, const void *caller) __attribute__((visibility("hidden"), cold));
 
