@@ -330,6 +330,8 @@ static void find_dlsym(void)
   for (unsigned i = 0; i < 4 && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) return;
   void *own = found;
+  m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
+  m6_poke((void **)&m6_real_dlsym, found);
   struct link_map *libc = m6_module_of((const void *)dlvsym);
   if (libc && m6_module_of(found) != libc) {
     void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
@@ -341,7 +343,9 @@ static void find_dlsym(void)
     }
   }
   m6_poke((void **)&m6_libc_dlsym, own);
-  m6_publish((void **)&m6_real_dlsym, found);
+  /* Asked by version, a preload's plain dlsym is passed over; asked by name, it is found when it comes after us. */
+  found = m6_libc_dlsym(RTLD_NEXT, "dlsym");
+  m6_publish((void **)&m6_real_dlsym, found && !m6_is_ours(found) ? found : own);
 }
 
 static void *next_symbol(const char *symbol)
