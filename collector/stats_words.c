@@ -73,6 +73,7 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
     {M6_UNSEEN_DEEPBIND, "deepbind", "a library was loaded with RTLD_DEEPBIND: its allocations may be unseen"},
     {M6_UNSEEN_NAMESPACE, "namespace", "dlmopen was called: the heap of a second libc is unseen"},
     {M6_UNSEEN_OWN_NEW, "own_new", "the program has its own operator new: what its pool holds is unseen"},
+    {M6_UNSEEN_SIZES, "sizes", "the next allocator in line has no malloc_usable_size: calls are counted, bytes are not"},
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
   };
   *count = sizeof t / sizeof *t;

@@ -19,12 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../shm/clock.h"
 #include "launch.h"
 #include "tool.h"
 
 #define READY_MS 5000   /* a collector that needs longer to be ready is told of, and done without */
 #define FINISH_MS 20000 /* and one that needs longer to finish */
-#define GROUP_GRACE_MS 15
+#define GROUP_GRACE_MS 15 /* between timeout(1)'s signal to its child and the one to its group */
+#define GROUP_ECHO_MS 50   /* the same signal from the same sender is that one's second arrival here */
 
 /* ---- where our parts are ------------------------------------------------------------------------------------------- */
 
@@ -90,6 +92,23 @@ static uint64_t witnessed(const struct launch *l)
   return mask;
 }
 
+/* Was it sent to the whole group, so that the game has it? */
+static int sent_to_group(const struct launch *l, const siginfo_t *i)
+{
+  static struct {
+    uint64_t until;
+    pid_t by;
+  } seen[65];
+  uint64_t now = m6_monotonic_ns();
+  if (seen[i->si_signo].by == i->si_pid && now < seen[i->si_signo].until) return 1;
+  nanosleep(&(struct timespec){0, GROUP_GRACE_MS * 1000000}, NULL);
+  uint64_t mask = witnessed(l);
+  if (!(mask & 1ull << (i->si_signo - 1))) return 0;
+  seen[i->si_signo].by = i->si_pid;
+  seen[i->si_signo].until = m6_monotonic_ns() + GROUP_ECHO_MS * 1000000ull;
+  return 1;
+}
+
 static char game_state(pid_t pid)
 {
   char path[64], text[512], *p;
@@ -113,10 +132,7 @@ static void pass_on(const struct launch *l, const siginfo_t *i)
     if (game_state(l->game) == 'T') kill(l->game, SIGCONT);
     return;
   }
-  if (same_group) {
-    nanosleep(&(struct timespec){0, GROUP_GRACE_MS * 1000000}, NULL);
-    if (witnessed(l) & 1ull << (i->si_signo - 1)) return;
-  }
+  if (same_group && sent_to_group(l, i)) return;
   if (i->si_code == SI_QUEUE) sigqueue(l->game, i->si_signo, i->si_value);
   else kill(l->game, i->si_signo);
 }

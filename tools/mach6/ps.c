@@ -43,7 +43,7 @@ static void may_capture(const struct m6_target *t, char *room, size_t n)
   else if (t->problem == M6_TARGET_FINE && t->state != M6_COLLECTING && t->sessions_started >= t->sessions_allowed)
     snprintf(room, n, "nobody, its %s over", t->sessions_allowed == 1 ? "session is" : "sessions are");
   else if (t->mine) snprintf(room, n, "you");
-  else snprintf(room, n, "%s, root", user_name(t->uid, user, sizeof user));
+  else snprintf(room, n, "%s%s", user_name(t->uid, user, sizeof user), t->uid ? ", root" : "");
 }
 
 /* Presents so far, when somebody counts them: 1 and *presents. */
