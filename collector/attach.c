@@ -142,6 +142,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   char file[64];
   m6_reap();
   int status = m6_outlets_open(&o, options, e);
+  if (status == 0) m6_outlets_ready(&o);
   if (status == 0) status = find(&o, file, e);
   if (status == 0) status = m6_image_open(&image, file, 0, e);
   if (status != 0) {

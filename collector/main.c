@@ -12,7 +12,7 @@
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
 
 enum { KEY_PID = 'p', KEY_NAME = 'n', KEY_WAIT = 'w', KEY_TTL = 't', KEY_LEVEL = 'l', KEY_QUIET = 'q', KEY_VERBOSE = 'v',
-       KEY_RUN = 256, KEY_FINAL, KEY_END };
+       KEY_RUN = 256, KEY_FINAL, KEY_END, KEY_READY };
 
 static const struct argp_option options[] = {
   {"pid", KEY_PID, "N", 0, "Capture the process N", 1},
@@ -24,7 +24,8 @@ static const struct argp_option options[] = {
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
   {"final-fd", KEY_FINAL, "FD", 0, "Write the final snapshot to this descriptor", 4},
-  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end", 4},
+  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end, or has a byte", 4},
+  {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
   {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -73,10 +74,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   }
   case KEY_FINAL:
   case KEY_END:
+  case KEY_READY:
     if (!number(arg, 10, 1 << 20, &n) || fcntl((int)n, F_GETFD) < 0)
-      argp_error(state, "%s wants an open descriptor, not '%s'", key == KEY_FINAL ? "--final-fd" : "--end-fd", arg);
+      argp_error(state, "%s wants an open descriptor, not '%s'",
+                 key == KEY_FINAL ? "--final-fd" : key == KEY_END ? "--end-fd" : "--ready-fd", arg);
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
-    *(key == KEY_FINAL ? &o->final_fd : &o->end_fd) = (int)n;
+    *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
   case KEY_QUIET:
     m6_loudness = M6_QUIET;
@@ -120,7 +123,7 @@ int main(int argc, char **argv)
     options, parse, NULL,
     "Capture a target: a game in which the mach6 shim is loaded. Statistics appear in shared memory; `mach6 stat` and `mach6 top` show "
     "them.\vExit statuses:", NULL, help, NULL};
-  struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .final_fd = -1, .end_fd = -1};
+  struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .final_fd = -1, .end_fd = -1, .ready_fd = -1};
   argp_err_exit_status = M6_EXIT_USAGE;
   m6_clock_begin();
   argp_parse(&argp, argc, argv, 0, NULL, &o);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "session.h"
 
@@ -50,6 +51,14 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   if (options->level != M6_LEVEL_MEMORY)
     m6_say(M6_VERBOSE, "this build has no kernel programs: the level is recorded, what it would add is not collected");
   return 0;
+}
+
+void m6_outlets_ready(struct m6_outlets *o)
+{
+  if (o->options->ready_fd < 0) return;
+  int e = m6_write_all(o->options->ready_fd, "", 1);
+  if (e) m6_say(M6_VERBOSE, "nobody listens on descriptor %d: %s", o->options->ready_fd, strerror(e));
+  close(o->options->ready_fd);
 }
 
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final)

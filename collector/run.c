@@ -282,6 +282,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
   }
   int status = m6_outlets_open(&r.o, options, e);
   if (status == 0) {
+    m6_outlets_ready(&r.o);
     scan(&r);
     uint32_t reason = collect(&r);
     end(&r);

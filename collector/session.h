@@ -26,7 +26,7 @@ struct m6_options {
   uint64_t run_token;    /* 0: attach */
   unsigned ttl_s;
   unsigned level;        /* enum m6_level */
-  int final_fd, end_fd;  /* -1: none */
+  int final_fd, end_fd, ready_fd; /* -1: none */
 };
 
 struct m6_outlets { /* where snapshots go; shared by both ways */
@@ -41,6 +41,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
 };
 
 int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, struct m6_error *e);
+void m6_outlets_ready(struct m6_outlets *o); /* says so on the ready descriptor */
 /* One snapshot of an image into the live stats, or, when `final`, into the final descriptor as well. */
 struct m6_session_state {
   uint32_t state, end_reason, images_other;

@@ -67,7 +67,7 @@ static void take_end(struct m6_watch *w, struct m6_woken *woken)
 {
   char ignored[64];
   ssize_t n = read(w->end, ignored, sizeof ignored);
-  if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) return;
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   woken->ended = 1;
   m6_watch_drop(w, w->end);
 }

@@ -13,7 +13,7 @@ struct m6_watch {
 };
 struct m6_woken {
   int signal;  /* number of one that asks for the end, or 0 */
-  int ended;   /* the end descriptor is at its end */
+  int ended;   /* the end descriptor is at its end, or has a byte */
   int created; /* there may be new segments */
 };
 
