@@ -10,12 +10,11 @@
 
 #include "internal.h"
 
-struct mach6_site { /* as in mach6.h; lives in the caller's memory, and only for the length of a call */
-  const char *text;
+struct mach6_site { /* as in mach6.h; the caller's memory, ours for the length of a call */
   uint32_t key, id; /* the label's number, in the segment that key stands for */
 };
 M6_EXPORT unsigned mach6_mark(const char *label);
-M6_EXPORT unsigned mach6_mark_site(struct mach6_site *site);
+M6_EXPORT unsigned mach6_mark_site(struct mach6_site *site, const char *label);
 M6_EXPORT void mach6_done(void);
 M6_EXPORT void mach6_done_to(unsigned depth);
 M6_EXPORT void mach6_frame(void);
@@ -138,18 +137,18 @@ unsigned mach6_mark(const char *label)
   return mark(label_of(label), CALLER_STACK);
 }
 
-static __attribute__((noinline)) unsigned mark_site_new(struct mach6_site *site, uint32_t sp)
+static __attribute__((noinline)) unsigned mark_site_new(struct mach6_site *site, const char *label, uint32_t sp)
 {
-  uint32_t id = label_of(site->text);
+  uint32_t id = label_of(label);
   m6_poke(&site->id, id);
   m6_publish(&site->key, m6_site_key);
   return mark(id, sp);
 }
 
-unsigned mach6_mark_site(struct mach6_site *site)
+unsigned mach6_mark_site(struct mach6_site *site, const char *label)
 {
   if (!m6_collecting()) return mark_inert();
-  if (m6_unlikely(m6_observe(&site->key) != m6_site_key)) return mark_site_new(site, CALLER_STACK);
+  if (m6_unlikely(m6_observe(&site->key) != m6_site_key)) return mark_site_new(site, label, CALLER_STACK);
   return mark(m6_peek(&site->id), CALLER_STACK);
 }
 
