@@ -83,18 +83,19 @@ const struct m6_loss_word *m6_loss_words(unsigned *count)
 {
 #define AT(member) offsetof(struct m6_snapshot, member)
   static const struct m6_loss_word t[] = {
-    {"records_lost", "records did not fit into their ring: scopes are missing from the tree, totals are not", AT(records_lost)},
-    {"holes", "records were never finished by their thread", AT(holes)},
-    {"frames_lost", "frames have no record of their own: their time and memory are in the next one", AT(frames_lost)},
-    {"labels_refused", "marks found no room for their label and are under (other)", AT(labels_refused)},
-    {"streams_refused", "presents came from windows beyond the most that are told apart", AT(streams_refused)},
-    {"slots_refused", "threads had no counters of their own and share those of slot 0", AT(slots_refused)},
-    {"rings_refused", "threads had no ring: their scopes are unseen", AT(rings_refused)},
-    {"nodes_refused", "scopes found the tree full and are under (other)", AT(nodes_refused)},
-    {"underflows", "scopes were closed that were not open (done without mark)", AT(underflows)},
-    {"abandoned", "scopes were left without done (longjmp, a throw, the end of a thread)", AT(abandoned)},
-    {"bad_records", "records made no sense and were passed over", AT(bad_records)},
-    {"frames_overwritten", "of the oldest frame records were overwritten: what is kept is not the whole run", AT(frames_overwritten)},
+    {"records_lost", "records that did not fit into their ring (scopes are missing from the tree, totals are not)",
+     AT(records_lost)},
+    {"holes", "records that their thread never finished", AT(holes)},
+    {"frames_lost", "frames without a record of their own (their time and memory are in the next one's)", AT(frames_lost)},
+    {"labels_refused", "marks that found no room for their label and are under (other)", AT(labels_refused)},
+    {"streams_refused", "presents from windows beyond the most that are told apart", AT(streams_refused)},
+    {"slots_refused", "threads without counters of their own (they share those of slot 0)", AT(slots_refused)},
+    {"rings_refused", "threads without a ring (their scopes are unseen)", AT(rings_refused)},
+    {"nodes_refused", "scopes that found the tree full and are under (other)", AT(nodes_refused)},
+    {"underflows", "done without a mark", AT(underflows)},
+    {"abandoned", "scopes left without done (longjmp, a throw, the end of a thread)", AT(abandoned)},
+    {"bad_records", "records that made no sense and were passed over", AT(bad_records)},
+    {"frames_overwritten", "frame records overwritten by later ones (what is kept is not the whole run)", AT(frames_overwritten)},
   };
 #undef AT
   *count = sizeof t / sizeof *t;

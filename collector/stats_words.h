@@ -23,7 +23,7 @@ struct m6_unseen_word {
 };
 const struct m6_unseen_word *m6_unseen_words(unsigned *count) __attribute__((visibility("hidden")));
 
-/* Losses: each a counter of the snapshot, its JSON key, and what it means for the reader. */
+/* Losses: each a counter of the snapshot, its JSON key, and what was lost: a noun, before a colon and a number. */
 struct m6_snapshot;
 struct m6_loss_word {
   const char *key, *text;

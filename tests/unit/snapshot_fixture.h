@@ -193,8 +193,9 @@ static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
       struct m6_snap_point *p = &h->series[i];
       uint64_t avg = 16600000 + (uint64_t)(rand() % 400000), max = avg + (uint64_t)(rand() % 2400000);
       if (i == h->series_count * 2 / 5) max = 61200000, avg += 7000000;
-      *p = (struct m6_snap_point){h->series_frames_each, avg * h->series_frames_each, max,
-                                  startup + leak * (int64_t)(i * h->series_frames_each)};
+      uint64_t first = (uint64_t)i * h->series_frames_each, rest = frames > first ? frames - first : 0;
+      uint64_t here = rest < h->series_frames_each ? rest : h->series_frames_each;
+      *p = (struct m6_snap_point){here, avg * here, here ? max : 0, startup + leak * (int64_t)first};
     }
   }
   if (frames >= 200) {
