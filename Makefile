@@ -28,7 +28,11 @@ SHIM_C := $(wildcard preload/*.c)
 SHIM_S := $(wildcard preload/*.S)
 SHIM_O := $(SHIM_C:%.c=$B/%.o) $(SHIM_S:%.S=$B/%.S.o)
 SHIM_FLAGS := $(BASE) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-builtin-malloc \
-  -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-stack-protector
+  -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-builtin-posix_memalign \
+  -fno-builtin-aligned_alloc -fno-stack-protector -fexceptions $(FREE_SIZED)
+# C23's free_sized is exported only where libc has it: a program that asks whether it exists must get libc's answer.
+FREE_SIZED := $(shell printf 'void free_sized(void *, unsigned long); int main(void) { free_sized(0, 0); }' | \
+  $(CC) -x c -o /dev/null - 2>/dev/null && echo -DM6_FREE_SIZED)
 $B/preload/%.o: preload/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -44,7 +48,7 @@ $(if $(SHIM_C),$(eval all: $B/libmach6.so))
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
-STATS_C := $(wildcard collector/stats*.c) $(wildcard collector/payload*.c)
+STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c))
 COLL_C := $(filter-out $(STATS_C),$(wildcard collector/*.c))
 STATS_O := $(STATS_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)

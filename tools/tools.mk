@@ -1,0 +1,57 @@
+# tools.mk - what is done with the build: install, bench, lint.
+
+# ---- install: DESTDIR and PREFIX ------------------------------------------------------------------------------------
+# The shim lies apart from the libraries that one links with: it is preloaded, never linked.
+I := $(DESTDIR)$(PREFIX)
+MAN := $(wildcard tools/man/*.[1-8])
+install: all
+	install -d $I/bin $I/lib/mach6 $I/lib/pkgconfig $I/include
+	install -m 755 $B/mach6 $B/mach6-collector $I/bin/
+	install -m 755 $B/libmach6.so $I/lib/mach6/
+	install -m 644 $B/libmach6stats.a $I/lib/
+	install -m 755 $B/libmach6stats.so $I/lib/libmach6stats.so.$(VERSION)
+	ln -sf libmach6stats.so.$(VERSION) $I/lib/libmach6stats.so.0
+	ln -sf libmach6stats.so.0 $I/lib/libmach6stats.so
+	install -m 644 preload/mach6.h collector/mach6_stats.h $I/include/
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mach6.pc.in >$I/lib/pkgconfig/mach6.pc
+	$(foreach m,$(MAN),install -D -m 644 $m $I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m) &&) true
+
+# ---- bench ----------------------------------------------------------------------------------------------------------
+BENCH_C := $(wildcard tests/bench/*.c)
+BENCH := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(BENCH_C))
+# Linked against what its /* links: */ line says, as the tests are.
+$B/tests/bench/%: tests/bench/%.c $(wildcard tests/bench/*.h shm/*.h preload/*.h collector/*.h collector/*.c)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$Q$(CC) $(TESTS_FLAGS) $(TESTS_WARN) -O2 $(call tests_word,flags,$<) -o $@ $< $(call tests_word,links,$<)
+bench: all $(BENCH)
+	@tests/bench/run $(BENCH_ARGS)
+
+# ---- lint -----------------------------------------------------------------------------------------------------------
+LINT_C := $(wildcard shm/*.h preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
+  tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch])
+LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/*/*.test)
+LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)
+TIDY_CHECKS := -*,bugprone-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions,-bugprone-assignment-in-if-condition,-bugprone-implicit-widening-of-multiplication-result,-bugprone-branch-clone,clang-analyzer-*,-clang-analyzer-security.insecureAPI.*,misc-redundant-expression,misc-unused-parameters
+.PHONY: lint-format lint-cppcheck lint-tidy lint-shell lint-man
+lint: lint-format lint-cppcheck lint-tidy lint-shell lint-man
+lint-format:
+	$(call say,LINT,formatting)
+	$Qclang-format --dry-run --Werror $(LINT_C)
+lint-cppcheck:
+	$(call say,LINT,cppcheck)
+	$Qcppcheck -q --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+	  --suppress=missingIncludeSystem --suppress=syntaxError:/usr/* -I. -D_GNU_SOURCE -D__x86_64__ \
+	  -DMACH6_VERSION='"$(VERSION)"' $(wildcard preload collector tools/mach6 tools/sample)
+lint-tidy:
+	$(call say,LINT,clang-tidy)
+	$Qclang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $(LINT_TIDY) -- -std=gnu11 -D_GNU_SOURCE -I. \
+	  -DMACH6_VERSION='"$(VERSION)"' $$(pkg-config --cflags sdl2) 2>&1 | grep -v 'warnings generated\|Suppressed .* warnings\|^Use -header-filter' ; \
+	  exit $${PIPESTATUS[0]}
+lint-shell:
+	$(call say,LINT,shellcheck)
+	$Qshellcheck -x --severity=warning $(LINT_SH)
+lint-man:
+	$(call say,LINT,manual pages)
+	$(if $(MAN),$Qmandoc -T lint -W warning $(MAN))
+lint-tidy: SHELL := /bin/bash
