@@ -144,7 +144,11 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   int status = m6_outlets_open(&o, options, e);
   if (status == 0) m6_outlets_ready(&o);
   if (status == 0) status = find(&o, file, e);
-  if (status == 0) status = m6_image_open(&image, file, 0, e);
+  if (status == 0) {
+    struct m6_target who;
+    m6_target_look(file, &who);
+    status = m6_image_open(&image, &who, 0, e);
+  }
   if (status != 0) {
     m6_outlets_close(&o);
     return status < 0 ? M6_EXIT_OK : status;

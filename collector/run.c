@@ -55,7 +55,7 @@ static void take(struct run *r, const char *file)
   }
   struct m6_image *i = malloc(sizeof *i);
   if (i == NULL) return;
-  if (m6_image_open(i, file, r->o.options->run_token, &e) != 0) {
+  if (m6_image_open(i, &t, r->o.options->run_token, &e) != 0) {
     m6_say(M6_VERBOSE, "an image of this run is left out: %s", e.text);
     free(i);
     return;
@@ -111,19 +111,18 @@ static struct m6_image *best(const struct run *r)
   return b;
 }
 
-/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. When another image is
- * the main one, only its totals are of use. */
+/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote no records stays
+ * mapped as long as it may be the main one: most images of a run are small and short, and need no more than their totals. */
 static void settle(const struct run *r, struct m6_image *i)
 {
   struct m6_drained got;
-  if (i->segment == NULL) return;
+  if (i->settled || i->segment == NULL) return;
+  i->settled = 1;
   m6_image_look(i);
-  if (r->main == NULL || i == r->main) {
-    m6_image_drain(i, &got);
-    m6_image_capture(i);
-  }
+  if (r->main == NULL || i == r->main) m6_image_drain(i, &got);
   m6_image_sample(i, 1);
-  m6_image_release(i, 1);
+  if (i->capture) m6_image_release(i, 1);
+  else m6_image_unlink(i);
 }
 
 /* Of the dead, only the one that may be main is kept. */
@@ -170,7 +169,7 @@ static struct m6_drained poll_images(struct run *r, int beat, int look)
   for (size_t n = 0; n < r->count; n++) {
     struct m6_image *i = r->images[n];
     struct m6_drained got = {0, 0};
-    if (i->segment == NULL) continue;
+    if (i->segment == NULL || i->settled) continue;
     if (look) m6_image_alive(i);
     else m6_image_running(i);
     if (i->dead) {
@@ -198,18 +197,18 @@ static void publish(struct run *r, int final, uint32_t reason)
 {
   struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? reason : M6_END_NONE};
   for (size_t n = 0; n < r->count; n++)
-    if (r->images[n]->segment) m6_image_sample(r->images[n], final);
+    if (r->images[n]->segment && !r->images[n]->settled) m6_image_sample(r->images[n], final);
   struct m6_image *main = best(r);
   if (main == NULL) return;
   if (main->capture == NULL) {
     if (main->segment == NULL || m6_image_capture(main) != 0) return;
-    m6_image_sample(main, final);
+    m6_image_sample(main, main->dead);
   }
   s.images_other = (uint32_t)(r->dead_images + r->count - 1);
   s.images_other_allocs = r->dead_allocs;
   for (size_t n = 0; n < r->count; n++)
     if (r->images[n] != main) s.images_other_allocs += allocs(r->images[n]);
-  if (main->segment == NULL && !final) s.state = M6_ENDED;
+  if (main->dead && !final) s.state = M6_ENDED;
   m6_outlets_publish(&r->o, main, &s, final);
 }
 
@@ -253,7 +252,7 @@ static void end(struct run *r)
       struct m6_control now;
       struct m6_drained got;
       struct m6_image *i = r->images[n];
-      if (i->segment == NULL || (r->main && i != r->main) || !m6_image_alive(i)) continue;
+      if (i->segment == NULL || i->settled || (r->main && i != r->main) || !m6_image_alive(i)) continue;
       m6_image_drain(i, &got);
       running |= m6_control_read(i, &now) == 0 && now.state == M6_COLLECTING;
     }
@@ -262,7 +261,7 @@ static void end(struct run *r)
   }
   for (size_t n = 0; n < r->count; n++) {
     struct m6_image *i = r->images[n];
-    if (i->segment == NULL) continue;
+    if (i->segment == NULL || i->settled) continue;
     m6_image_alive(i);
     if (!i->dead) m6_control_off(i, 1);
     i->dead = 1;

@@ -154,11 +154,11 @@ int m6_find_name(const char *glob, char file[64], struct m6_error *e)
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-int m6_image_open(struct m6_image *i, const char *file, uint64_t run_token, struct m6_error *e)
+int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_token, struct m6_error *e)
 {
   memset(i, 0, sizeof *i);
   i->fd = i->pidfd = -1;
-  m6_target_look(file, &i->who);
+  i->who = *who;
   int in_run = run_token != 0 && i->who.run_token == run_token;
   if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return refuse(&i->who, e);
   char path[128];
@@ -186,7 +186,7 @@ int m6_image_open(struct m6_image *i, const char *file, uint64_t run_token, stru
     int error = errno;
     i->segment = NULL;
     m6_image_release(i, 0);
-    return m6_fail(e, M6_EXIT_OTHER, "cannot map " M6_SEGMENT_DIR "/%s: %s", file, strerror(error));
+    return m6_fail(e, M6_EXIT_OTHER, "cannot map " M6_SEGMENT_DIR "/%s: %s", i->who.file, strerror(error));
   }
   if (i->who.problem == M6_TARGET_STALE) i->dead = 1;
   else i->pidfd = (int)syscall(SYS_pidfd_open, i->who.pid, 0);
@@ -198,16 +198,22 @@ int m6_image_open(struct m6_image *i, const char *file, uint64_t run_token, stru
   return 0;
 }
 
+void m6_image_unlink(struct m6_image *i)
+{
+  char path[128];
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
+  if (i->fd < 0) return; /* it went before; the name may be another's by now */
+  unlink(path);
+  close(i->fd);
+  i->fd = -1;
+}
+
 void m6_image_release(struct m6_image *i, int unlink_it)
 {
   if (i->segment) munmap(i->segment, M6_SEGMENT_BYTES);
   if (i->capture) i->capture->segment = NULL;
   i->segment = NULL;
-  if (unlink_it) {
-    char path[128];
-    snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
-    unlink(path);
-  }
+  if (unlink_it) m6_image_unlink(i);
   if (i->fd >= 0) close(i->fd);
   if (i->pidfd >= 0) close(i->pidfd);
   i->fd = i->pidfd = -1;

@@ -19,6 +19,7 @@ struct m6_image { /* one loaded shim: a process between two execs */
   int exe_known;
   int dead;            /* nobody writes any more */
   int failed;          /* its memory went away or made no sense */
+  int settled;         /* dead, and its last readings are taken */
   uint32_t end_reason; /* enum m6_end, once dead */
   uint64_t cpu_start_ns, cpu_ns;
   struct m6_totals base, now;  /* totals at the session's start, and last */
@@ -35,7 +36,9 @@ int m6_find_pid(pid_t pid, char file[64], struct m6_error *e);
 int m6_find_name(const char *glob, char file[64], struct m6_error *e);
 
 /* Maps it. `run_token` != 0: an image of that run, which may be dead already. */
-int m6_image_open(struct m6_image *i, const char *file, uint64_t run_token, struct m6_error *e);
+int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_token, struct m6_error *e);
+/* The file goes, and the lock; what is mapped stays. */
+void m6_image_unlink(struct m6_image *i);
 /* Unmaps and unlocks; `unlink_it`: the file goes too. The capture stays. */
 void m6_image_release(struct m6_image *i, int unlink_it);
 /* Does its process still run this image? Sets dead and end_reason when not. The first looks at the pidfd alone and is cheap, the second
