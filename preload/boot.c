@@ -225,12 +225,14 @@ static void boot_free_aligned_sized(void *p, size_t a, size_t n)
   boot_free(p);
 }
 
-/* What comes first is what resolution itself could need. */
-#define REALS(X)                                                                                                       \
-  X(malloc, "malloc") X(free, "free") X(calloc, "calloc") X(realloc, "realloc") X(usable, "malloc_usable_size")        \
+/* First what resolution itself may need: a dlsym that fails allocates, and dlerror frees. */
+#define FIRST_REALS(X)                                                                                                 \
+  X(malloc, "malloc") X(free, "free") X(calloc, "calloc") X(realloc, "realloc") X(usable, "malloc_usable_size")
+#define OTHER_REALS(X)                                                                                                 \
   X(memalign, "memalign") X(aligned_alloc, "aligned_alloc") X(posix_memalign, "posix_memalign") X(valloc, "valloc")    \
   X(pvalloc, "pvalloc") X(reallocarray, "reallocarray") X(free_sized, "free_sized")                                    \
   X(free_aligned_sized, "free_aligned_sized")
+#define REALS(X) FIRST_REALS(X) OTHER_REALS(X)
 #define STUB(field, name) .field = boot_##field,
 struct m6_real m6_real = {REALS(STUB)};
 
@@ -363,18 +365,19 @@ static void resolve(void)
   booting = 1;
   if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
 #define FIND(field, name) m6_poke((void **)&next.field, next_symbol(name));
-  REALS(FIND)
 #define OR(field, f)                                                                                                   \
   if (!next.field) next.field = f;
+  FIRST_REALS(FIND)
+  OR(usable, no_usable)
+  /* Another malloc without a malloc_usable_size beside it: libc's must not measure its blocks. */
+  struct link_map *a = m6_module_of((void *)next.malloc), *b = m6_module_of((void *)next.usable);
+  m6_poke((void **)&next.measure, (void *)(a && b && a != b ? no_usable : next.usable));
+  OTHER_REALS(FIND)
   OR(memalign, no_alloc)
   OR(aligned_alloc, no_alloc)
   OR(reallocarray, plain_reallocarray)
   OR(free_sized, plain_free_sized)
   OR(free_aligned_sized, plain_free_aligned_sized)
-  OR(usable, no_usable)
-  /* Another malloc without a malloc_usable_size beside it: libc's must not measure its blocks. */
-  struct link_map *a = m6_module_of((void *)next.malloc), *b = m6_module_of((void *)next.usable);
-  m6_poke((void **)&next.measure, (void *)(a && b && a != b ? no_usable : next.usable));
 #define FIND_MAP(field)                                                                                                \
   p = next_symbol(#field);                                                                                             \
   if (p) m6_poke((void **)&m6_real_map.field, p);
