@@ -209,7 +209,7 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
     s->stream_count = i + 1;
     *to = (struct m6_snap_stream){from->presents - c->base_presents[i], from->failed, from->display, from->drawable,
                                   from->symbol, from->route, 0, 0, from->tid, from->kind};
-    if (o->caller && o->caller[i][0]) put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -406,8 +406,11 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   struct m6_point now = {c->now_clock, 0, c->now.allocs & M6_COUNT_MASK};
   uint32_t clamped = 0;
   __int128 reading = c->now.live;
-  if (!final && c->books.last.number != 0) {
+  if ((!final || o->end_reason == M6_END_FAILURE) && c->books.last.number != 0) {
     now = c->books.last.ret;
+    reading = now.live;
+  } else if (c->head.magic == 0) { /* the segment went away before it was ever sampled */
+    now = c->books.start;
     reading = now.live;
   } else {
     now.live = m6_clamp(reading, &clamped);

@@ -26,9 +26,9 @@ static void play(char **argv, int with, unsigned pair)
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    const char *run[] = {mach6,   "run", "--out",    "/dev/null", "--",      sample, "--headless",
-                         "--fps", "0",   "--frames", n,           "--times", path,   NULL};
-    execv(with ? mach6 : sample, (char **)(with ? run : run + 5));
+    const char *run[] = {mach6, "run",      "--quiet", "--",      sample, "--headless", "--fps",
+                         "0",   "--frames", n,         "--times", path,   NULL};
+    execv(with ? mach6 : sample, (char **)(with ? run : run + 4));
     _exit(127);
   }
   int status = -1;

@@ -42,7 +42,7 @@ real() {
   without_rc=$rc
   cd "$TMP/mach6.d" && $setup
   _end_after "$seconds" "$TMP/mach6" \
-    env COUNT_DIR="$TMP/counts" LD_PRELOAD="$P/libcountpreload.so" "$MACH6" run --json "$J" --out "$TMP/report.txt" -- "$@"
+    env COUNT_DIR="$TMP/counts" LD_PRELOAD="$P/libcountpreload.so" "$MACH6" run --json "$J" -- "$@"
   cd "$TMP" || exit 99
   is "$rc" "$without_rc" "exit status as without mach6" || diag "$(tail -n 20 "$TMP/mach6.err")"
   plain "$TMP/plain.out" >"$TMP/plain.txt"
