@@ -46,6 +46,7 @@ static void *looker(void *handle)
 int main(int argc, char **argv)
 {
   (void)argc;
+  printf("at the start: %s\n", error());
   show("bare name", dlopen("libsibling.so", RTLD_NOW));
   void *origin = dlopen(argv[1], RTLD_NOW);
   show("origin", origin);
