@@ -65,7 +65,7 @@ extern void *mach6_dlsym_(void *handle, const char *symbol) __asm__("dlsym") __a
 MACH6_SHARED_ void mach6_lookup_(void);
 MACH6_SHARED_ void mach6_lookup_(void)
 {
-  static const char *const names[] = {"mach6_mark", "mach6_mark_site", "mach6_done", "mach6_done_to", "mach6_frame"};
+  static const char *const names[] = {"mach6_mark", "mach6_mark_site", "mach6_done_here", "mach6_done_to", "mach6_frame"};
   void **to = (void **)(void *)&mach6_calls_;
   unsigned i;
   for (i = 0; i < sizeof names / sizeof *names; i++)
@@ -88,6 +88,7 @@ MACH6_INLINE_ void mach6_done(void)
 {
   void (*f)(void) = MACH6_CALL_(done);
   if (__builtin_expect(f != 0, 0)) f();
+  __asm__ volatile(""); /* no tail call: the shim tells by the stack pointer whose scope this closes */
 }
 MACH6_INLINE_ void mach6_done_to(unsigned depth)
 {

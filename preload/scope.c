@@ -2,8 +2,10 @@
  *
  * Promise: inert, one branch. Collecting, one clock read and one record each; no system call, no lock, no wait; from signal
  * handlers too. Depth is exact whether or not records fit.
- * A done whose caller's stack pointer is not that of the innermost mark looks for the mark that it belongs to: found
- * within 16, the scopes above were left by longjmp or throw, and the record says so.
+ * mach6_done_here is mach6_done as mach6.h calls it, never as a tail call: when its caller's stack pointer is not that of the
+ * innermost mark it looks for the mark that it belongs to; found within 16, the scopes above were left by longjmp or
+ * throw, and the record says so. The plain mach6_done must not guess: jumped to at the end of a function, it
+ * would see the stack pointer of that function's caller and close the caller's scope.
  * May call: slot.c, segment.c's m6_poll_control, present.c's m6_present_explicit.
  */
 #include <string.h>
@@ -16,6 +18,7 @@ struct mach6_site { /* as in mach6.h; the caller's memory, ours for the length o
 M6_EXPORT unsigned mach6_mark(const char *label);
 M6_EXPORT unsigned mach6_mark_site(struct mach6_site *site, const char *label);
 M6_EXPORT void mach6_done(void);
+M6_EXPORT void mach6_done_here(void);
 M6_EXPORT void mach6_done_to(unsigned depth);
 M6_EXPORT void mach6_frame(void);
 
@@ -161,7 +164,7 @@ static void close_to(struct m6_thread *t, uint32_t depth, unsigned flags, uint32
   m6_poke(&t->depth, depth);
 }
 
-static __attribute__((noinline)) void done_slow(uint32_t sp)
+static __attribute__((noinline)) void done_slow(uint32_t sp, int guess)
 {
   struct m6_thread *t = &m6_self;
   if (t->session != m6_peek(&m6_gate.collecting)) m6_thread_session();
@@ -171,7 +174,7 @@ static __attribute__((noinline)) void done_slow(uint32_t sp)
     return;
   }
   uint32_t above = 0;
-  if (t->stack && m6_peek(&t->stack[(depth - 1) % M6_SCOPE_STACK]) != sp)
+  if (guess && t->stack && m6_peek(&t->stack[(depth - 1) % M6_SCOPE_STACK]) != sp)
     for (uint32_t i = 1; i <= SEARCH && i < depth; i++)
       if (m6_peek(&t->stack[(depth - 1 - i) % M6_SCOPE_STACK]) == sp) {
         above = i;
@@ -180,19 +183,28 @@ static __attribute__((noinline)) void done_slow(uint32_t sp)
   close_to(t, depth - 1 - above, above ? M6_FLAG_ABANDONED : 0, sp);
 }
 
-void mach6_done(void)
+INLINE void done(uint32_t sp, int guess)
 {
-  if (!m6_collecting()) return;
   struct m6_thread *t = &m6_self;
   uint64_t index;
-  uint32_t depth = t->depth - 1, sp = CALLER_STACK;
+  uint32_t depth = t->depth - 1;
   if (m6_unlikely(!quick(t, &index)) || m6_unlikely((int32_t)depth < 0) ||
-      m6_unlikely(m6_peek(&t->stack[depth % M6_SCOPE_STACK]) != sp)) {
-    done_slow(sp);
+      (guess && m6_unlikely(m6_peek(&t->stack[depth % M6_SCOPE_STACK]) != sp))) {
+    done_slow(sp, guess);
     return;
   }
   record_quick(t, index, quick_now(), M6_REC_DONE, 0, depth, sp);
   m6_poke(&t->depth, depth);
+}
+
+void mach6_done(void)
+{
+  if (m6_collecting()) done(CALLER_STACK, 0);
+}
+
+void mach6_done_here(void)
+{
+  if (m6_collecting()) done(CALLER_STACK, 1);
 }
 
 static __attribute__((noinline)) void done_to_slow(struct m6_thread *t, uint32_t depth, uint32_t sp)
