@@ -84,6 +84,8 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   if (!(parts & REPORT_LIVE)) report_picture(p, h);
 }
 
+#define CAUSE_SHARE 20 /* a cause is worth a word from one twentieth of its frame on */
+
 static int worst_first(const void *a, const void *b)
 {
   const struct m6_snap_spike *x = *(const struct m6_snap_spike *const *)a, *y = *(const struct m6_snap_spike *const *)b;
@@ -108,7 +110,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     fprintf(p->to, "; %s allocations, %s\n", t_count(k->allocs), t_bytes_signed((double)k->d));
     int any = 0;
     for (int c = 0; c < M6_SPIKE_CAUSES; c++) {
-      if (!k->cause[c].node) continue;
+      if (!k->cause[c].node || k->cause[c].time * CAUSE_SHARE < k->time) continue;
       fputs(any++ ? ", " : "    in ", p->to);
       t_label(p, h->nodes[k->cause[c].node].label, 0);
       fprintf(p->to, " %s", t_time(p, (double)k->cause[c].time / 1e9));
@@ -118,6 +120,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     if (any) fputc('\n', p->to);
     else t_wrap(p, 4, "in no scope that the program named");
   }
+  if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }
 
 static void split(const struct page *p, const struct m6_snap_node *f)
@@ -261,7 +264,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   title(p, s, how_it_ended);
   frames(p, h, parts);
   report_tree(p, h);
-  spikes(p, h, parts & REPORT_LIVE ? 3 : 8);
+  spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   books(p, h);
   allocations(p, h);
   doubts(p, s);
