@@ -105,19 +105,21 @@ static int glibc_loader(const char *interpreter)
 {
   const char *base = strrchr(interpreter, '/');
   base = base ? base + 1 : interpreter;
-  return !strncmp(base, "ld-linux", 8) || !strncmp(base, "ld64.so", 7) || !strncmp(base, "ld.so", 5) || !strncmp(base, "ld-2.", 5);
+  return !strncmp(base, "ld-linux", 8) || !strncmp(base, "ld64.so", 7) || !strncmp(base, "ld.so", 5) ||
+         !strncmp(base, "ld-2.", 5);
 }
 
 /* A sanitizer's runtime must be the first library of all: which does this program need? */
 static void find_sanitizer(Elf *elf, struct program *p)
 {
-  static const char *const runtimes[] = {"libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt.asan",
-                                         "libclang_rt.tsan", "libclang_rt.hwasan"};
+  static const char *const runtimes[] = {"libasan.so",       "libtsan.so",       "liblsan.so",        "libhwasan.so",
+                                         "libclang_rt.asan", "libclang_rt.tsan", "libclang_rt.hwasan"};
   Elf_Scn *scn = NULL;
   while ((scn = elf_nextscn(elf, scn))) {
     GElf_Shdr sh;
     Elf_Data *data;
-    if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)) || !sh.sh_entsize) continue;
+    if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)) || !sh.sh_entsize)
+      continue;
     for (size_t i = 0; i < sh.sh_size / sh.sh_entsize; i++) {
       GElf_Dyn dyn;
       if (!gelf_getdyn(data, (int)i, &dyn) || dyn.d_tag == DT_NULL) break;
@@ -142,14 +144,16 @@ static void inspect_elf(int fd, struct program *p)
     return; /* no ELF that can be read: the kernel will say */
   }
   if (header.e_ident[EI_CLASS] != OUR_CLASS) {
-    refuse(p, "it is a %d-bit program and this mach6 is for %d-bit ones", header.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32,
-           OUR_CLASS == ELFCLASS64 ? 64 : 32);
+    refuse(p, "it is a %d-bit program and this mach6 is for %d-bit ones",
+           header.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32, OUR_CLASS == ELFCLASS64 ? 64 : 32);
   } else if (OUR_MACHINE != EM_NONE && header.e_machine != OUR_MACHINE) {
     refuse(p, "it is a program for another kind of processor");
   } else {
     for (size_t i = 0; i < count; i++) {
       GElf_Phdr ph;
-      if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_INTERP || ph.p_filesz == 0 || ph.p_filesz >= sizeof interpreter) continue;
+      if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_INTERP || ph.p_filesz == 0 ||
+          ph.p_filesz >= sizeof interpreter)
+        continue;
       ssize_t n = pread(fd, interpreter, ph.p_filesz, (off_t)ph.p_offset);
       interpreter[n > 0 ? n : 0] = 0;
     }

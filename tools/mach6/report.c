@@ -49,14 +49,17 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   if (!s->presents || !s->stream_count) {
     report_heading(p, "Frames");
     t_wrap(p, 2,
-           "No frame was seen: the program called none of the functions that present one. Does it draw in another process, or "
-           "through a library that it brings along? A program without a window can say mach6_frame() once a turn, see mach6_mark(3).");
+           "No frame was seen: the program called none of the functions that present one. Does it draw in another "
+           "process, or "
+           "through a library that it brings along? A program without a window can say mach6_frame() once a turn, see "
+           "mach6_mark(3).");
     return;
   }
   const struct m6_snap_stream *m = &s->streams[s->main_stream];
   char *caller = copy(s, m->caller_offset, m->caller_bytes);
   report_heading(p, "Frames");
-  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p), m6_symbol_name(m->symbol));
+  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p),
+          m6_symbol_name(m->symbol));
   if (m->route == M6_ROUTE_LINK) fputs(" (linked", p->to);
   else fprintf(p->to, " (found through %s", m6_route_name(m->route));
   if (m->caller_bytes && caller) {
@@ -72,8 +75,8 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
     t_wrap(p, 2, "Too few of them for frame times.");
     return;
   }
-  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p), ink(p, INK_BOLD),
-          t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
+  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p),
+          ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
   fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
           t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
   if (isfinite(s->low_1pct_fps)) {
@@ -128,8 +131,9 @@ static void split(const struct page *p, const struct m6_snap_node *f)
   if (!f || !f->count) return;
   double n = (double)f->count;
   fprintf(p->to, "  A frame takes %s%s%s: ", ink(p, INK_BOLD), t_bytes_signed((double)f->d_sum / n), NO_INK(p));
-  fprintf(p->to, "%s in its scopes, %s in the rest of its thread, %s in other threads.\n", t_bytes_signed((double)f->d_scopes / n),
-          t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n));
+  fprintf(p->to, "%s in its scopes, %s in the rest of its thread, %s in other threads.\n",
+          t_bytes_signed((double)f->d_scopes / n), t_bytes_signed((double)f->d_thread_rest / n),
+          t_bytes_signed((double)f->d_others / n));
   double gap = (double)f->i_sum / n;
   if (fabs(gap) < 0.05) fputs("  The gap after it changes nothing.", p->to);
   else fprintf(p->to, "  The gap after it %s %s.", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
@@ -137,7 +141,9 @@ static void split(const struct page *p, const struct m6_snap_node *f)
 
 static void verdict(const struct page *p, const struct m6_snapshot *s)
 {
-  double seconds = s->presents > 1 ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1) : NAN;
+  double seconds = s->presents > 1
+                     ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1)
+                     : NAN;
   const char *plus_minus = p->utf8 ? "±" : "+-";
   fputs("  Verdict: ", p->to);
   switch (s->verdict) {
@@ -148,8 +154,8 @@ static void verdict(const struct page *p, const struct m6_snapshot *s)
   case M6_VERDICT_GROWS:
   case M6_VERDICT_SHRINKS:
     fprintf(p->to, "%s%s%s: %s a frame %s %s (95 %%)", ink(p, s->verdict == M6_VERDICT_GROWS ? INK_BAD : INK_GOOD),
-            s->verdict == M6_VERDICT_GROWS ? "it grows" : "it shrinks", NO_INK(p), t_bytes_signed(s->leak_per_frame), plus_minus,
-            t_bytes(s->leak_ci));
+            s->verdict == M6_VERDICT_GROWS ? "it grows" : "it shrinks", NO_INK(p), t_bytes_signed(s->leak_per_frame),
+            plus_minus, t_bytes(s->leak_ci));
     if (seconds > 0) fprintf(p->to, ", %s an hour at this rate", t_bytes_signed(s->leak_per_frame / seconds * 3600));
     fputs(".\n", p->to);
     break;
@@ -186,7 +192,8 @@ static void books(const struct page *p, const mach6_stats *h)
             t_bytes_signed((double)s->reading_now - (double)s->reading_start), NO_INK(p));
   else
     fprintf(p->to, "%sthe books do NOT close: off by %s%s\n", ink(p, INK_BAD),
-            t_bytes_signed((double)s->reading_now - (double)s->reading_start - (double)s->sum_d - (double)s->sum_i), NO_INK(p));
+            t_bytes_signed((double)s->reading_now - (double)s->reading_start - (double)s->sum_d - (double)s->sum_i),
+            NO_INK(p));
   if (s->books_saturated) t_wrap(p, 2, "A counter was out of range and was clamped: these sums are bounds.");
   if (frame && frame->count) {
     split(p, frame);
@@ -206,7 +213,8 @@ static void allocations(const struct page *p, const mach6_stats *h)
   for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++) count += s->allocs[i].count, bytes += (double)s->allocs[i].bytes;
   fprintf(p->to, "  %s%s calls%s, %s", ink(p, INK_BOLD), t_count(count), NO_INK(p), t_bytes(bytes));
   if (frame && frame->count)
-    fprintf(p->to, "; %s%s a frame%s", ink(p, INK_BOLD), t_number((double)frame->allocs / (double)frame->count), NO_INK(p));
+    fprintf(p->to, "; %s%s a frame%s", ink(p, INK_BOLD), t_number((double)frame->allocs / (double)frame->count),
+            NO_INK(p));
   fprintf(p->to, "; %s frees, %s\n  ", t_count(s->frees), t_bytes((double)s->freed_bytes));
   int any = 0;
   for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++)
@@ -214,8 +222,8 @@ static void allocations(const struct page *p, const mach6_stats *h)
       fprintf(p->to, "%s%s %s (%s)", any++ ? ", " : "", m6_alloc_kind_name((uint32_t)i), t_count(s->allocs[i].count),
               t_bytes((double)s->allocs[i].bytes));
   if (any) fputs("\n  ", p->to);
-  fprintf(p->to, "mapped %s in %s calls; the break moved by %s\n", t_bytes_signed((double)s->mapped), t_count(s->map_calls),
-          t_bytes_signed((double)s->brk_growth));
+  fprintf(p->to, "mapped %s in %s calls; the break moved by %s\n", t_bytes_signed((double)s->mapped),
+          t_count(s->map_calls), t_bytes_signed((double)s->brk_growth));
 }
 
 static void doubts(const struct page *p, const struct m6_snapshot *s)
@@ -240,8 +248,8 @@ static void doubts(const struct page *p, const struct m6_snapshot *s)
   }
   if (s->images_other) {
     if (!any++) report_heading(p, "What cannot be seen");
-    snprintf(line, sizeof line, "%u other %s of this run made %s allocations that are not in this report", s->images_other,
-             s->images_other == 1 ? "program" : "programs", t_count(s->images_other_allocs));
+    snprintf(line, sizeof line, "%u other %s of this run made %s allocations that are not in this report",
+             s->images_other, s->images_other == 1 ? "program" : "programs", t_count(s->images_other_allocs));
     t_wrap(p, 2, line);
   }
 }

@@ -16,10 +16,10 @@
 
 struct table {
   const struct page *p;
-  double frames;   /* calls are by frame when positive, else in all */
-  uint64_t whole;  /* ns that are 100 % */
-  int label;       /* columns of the label */
-  double least;    /* share below which a child is only counted */
+  double frames;  /* calls are by frame when positive, else in all */
+  uint64_t whole; /* ns that are 100 % */
+  int label;      /* columns of the label */
+  double least;   /* share below which a child is only counted */
 };
 
 static int longest_first(const void *a, const void *b)
@@ -49,7 +49,8 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   /* "µ" is two bytes and one column: printf pads by bytes. */
   const char *times[] = {t_time(p, s.time_avg), t_time(p, s.time_p50), t_time(p, s.time_p90), t_time(p, s.time_max)};
   if (n->raw->kind == M6_NODE_THREAD) times[1] = times[2] = times[3] = ""; /* it lived once */
-  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share), n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
+  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share),
+          n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
   for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
   fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_number(allocs));
 }
@@ -77,7 +78,7 @@ static void below(const struct table *t, const mach6_node *parent, const char *l
   if (shown < count) {
     uint64_t time = 0;
     for (unsigned i = shown; i < count; i++) time += list[i]->raw->time_sum;
-    fprintf(p->to, "  %s%s%s%s more below it, %s in all%s\n", ink(p, INK_DIM), lead, p->utf8 ? "└ " : "` ",
+    fprintf(p->to, "  %s%s%sand %s more, %s in all%s\n", ink(p, INK_DIM), lead, p->utf8 ? "└ " : "` ",
             t_count(count - shown), t_time(p, (double)time / 1e9), NO_INK(p));
   }
   free(list);
