@@ -1,9 +1,11 @@
 /* allocates.c - makes a known number of allocations and frames, through mach6.h when it is there.
  *
- *   allocates COUNT [FRAMES]      COUNT mallocs of 100 bytes each, freed; FRAMES calls of mach6_frame
+ *   allocates COUNT [FRAMES [MS]]   COUNT mallocs of 100 bytes, freed, in each of FRAMES turns that end with mach6_frame and
+ *                                   a pause of MS
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "preload/mach6.h"
 
@@ -18,6 +20,7 @@ int main(int argc, char **argv)
     }
     mach6_done();
     if (frames) mach6_frame();
+    if (argc > 3) usleep((useconds_t)atoi(argv[3]) * 1000);
   }
   printf("made %d\n", count * (frames ? frames : 1));
   return 0;

@@ -81,11 +81,12 @@ static const char *privilege(int fd)
 {
   struct stat st;
   struct statvfs fs;
-  if (fstat(fd, &st) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return NULL;
-  if (!fstatvfs(fd, &fs) && fs.f_flag & ST_NOSUID) return NULL;
+  if (fstat(fd, &st) || (!fstatvfs(fd, &fs) && fs.f_flag & ST_NOSUID)) return NULL;
+  /* Secure mode comes with capabilities even where they cannot be gained (no_new_privs), but not for root. */
+  if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0) return "given capabilities (setcap)";
+  if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return NULL;
   if (st.st_mode & S_ISUID && st.st_uid != getuid()) return "setuid";
   if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid()) return "setgid";
-  if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0) return "given capabilities (setcap)";
   return NULL;
 }
 

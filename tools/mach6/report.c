@@ -128,15 +128,15 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
 
 static void split(const struct page *p, const struct m6_snap_node *f)
 {
-  if (!f || !f->count) return;
-  double n = (double)f->count;
-  fprintf(p->to, "  A frame takes %s%s%s: ", ink(p, INK_BOLD), t_bytes_signed((double)f->d_sum / n), NO_INK(p));
-  fprintf(p->to, "%s in its scopes, %s in the rest of its thread, %s in other threads.\n",
-          t_bytes_signed((double)f->d_scopes / n), t_bytes_signed((double)f->d_thread_rest / n),
-          t_bytes_signed((double)f->d_others / n));
-  double gap = (double)f->i_sum / n;
-  if (fabs(gap) < 0.05) fputs("  The gap after it changes nothing.", p->to);
-  else fprintf(p->to, "  The gap after it %s %s.", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
+  double n = (double)f->count, gap = (double)f->i_sum / n;
+  char text[512], after[128] = "changes nothing";
+  if (fabs(gap) >= 0.05) snprintf(after, sizeof after, "%s %s", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
+  snprintf(
+    text, sizeof text,
+    "A frame takes %s: %s in its scopes, %s in the rest of its thread, %s in other threads. The gap after it %s.",
+    t_bytes_signed((double)f->d_sum / n), t_bytes_signed((double)f->d_scopes / n),
+    t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n), after);
+  t_wrap(p, 2, text);
 }
 
 static void verdict(const struct page *p, const struct m6_snapshot *s)
@@ -144,22 +144,20 @@ static void verdict(const struct page *p, const struct m6_snapshot *s)
   double seconds = s->presents > 1
                      ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1)
                      : NAN;
-  const char *plus_minus = p->utf8 ? "±" : "+-";
+  int grows = s->verdict == M6_VERDICT_GROWS;
+  char amount[128];
+  snprintf(amount, sizeof amount, "%s a frame %s %s (95 %%)", t_bytes_signed(s->leak_per_frame), p->utf8 ? "±" : "+-",
+           t_bytes(s->leak_ci));
   fputs("  Verdict: ", p->to);
-  switch (s->verdict) {
-  case M6_VERDICT_STEADY:
-    fprintf(p->to, "%ssteady%s: %s a frame %s %s (95 %%), which is no growth.\n", ink(p, INK_GOOD), NO_INK(p),
-            t_bytes_signed(s->leak_per_frame), plus_minus, t_bytes(s->leak_ci));
-    break;
-  case M6_VERDICT_GROWS:
-  case M6_VERDICT_SHRINKS:
-    fprintf(p->to, "%s%s%s: %s a frame %s %s (95 %%)", ink(p, s->verdict == M6_VERDICT_GROWS ? INK_BAD : INK_GOOD),
-            s->verdict == M6_VERDICT_GROWS ? "it grows" : "it shrinks", NO_INK(p), t_bytes_signed(s->leak_per_frame),
-            plus_minus, t_bytes(s->leak_ci));
+  if (s->verdict == M6_VERDICT_STEADY) {
+    fprintf(p->to, "%ssteady%s: %s, which is no growth.\n", ink(p, INK_GOOD), NO_INK(p), amount);
+  } else if (grows || s->verdict == M6_VERDICT_SHRINKS) {
+    fprintf(p->to, "%s%s%s: %s", ink(p, grows ? INK_BAD : INK_GOOD), grows ? "it grows" : "it shrinks", NO_INK(p),
+            amount);
     if (seconds > 0) fprintf(p->to, ", %s an hour at this rate", t_bytes_signed(s->leak_per_frame / seconds * 3600));
     fputs(".\n", p->to);
-    break;
-  default: fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
+  } else {
+    fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
   }
 }
 
@@ -197,7 +195,6 @@ static void books(const struct page *p, const mach6_stats *h)
   if (s->books_saturated) t_wrap(p, 2, "A counter was out of range and was clamped: these sums are bounds.");
   if (frame && frame->count) {
     split(p, frame);
-    fputc('\n', p->to);
     verdict(p, s);
   }
 }
@@ -256,14 +253,16 @@ static void doubts(const struct page *p, const struct m6_snapshot *s)
 
 static void cost(const struct page *p, const struct m6_snapshot *s)
 {
-  report_heading(p, "What mach6 cost");
-  fprintf(p->to, "  in the game %s%s", p->utf8 ? "≈ " : "about ", t_time(p, (double)s->shim_ns / 1e9));
+  char text[512], of[128] = "", core[64] = "";
   if (s->target_cpu_ns)
-    fprintf(p->to, " of its %s of CPU time (%s)", t_time(p, (double)s->target_cpu_ns / 1e9),
-            t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
-  fprintf(p->to, "; the collector beside it %s", t_time(p, (double)s->collector_ns / 1e9));
-  if (s->elapsed_ns) fprintf(p->to, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
-  fputc('\n', p->to);
+    snprintf(of, sizeof of, " of its %s of CPU time (%s)", t_time(p, (double)s->target_cpu_ns / 1e9),
+             t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
+  if (s->elapsed_ns > 1000000000u) /* a start is no rate */
+    snprintf(core, sizeof core, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
+  snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
+           t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  report_heading(p, "What mach6 cost");
+  t_wrap(p, 2, text);
 }
 
 void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)

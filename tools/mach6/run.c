@@ -81,9 +81,15 @@ static int save_as(const char *option, const char *path, json_t *value, enum mac
   return error;
 }
 
-/* How the game ended, into the report's session: the collector cannot know its exit status. */
-static json_t *with_ending(json_t *o, int status)
+/* What we know and the collector cannot: how the game ended, and, when it lived too briefly to be looked at, its file. */
+static json_t *with_ending(json_t *o, const struct launch *l)
 {
+  int status = l->status;
+  json_t *target = json_object_get(o, "target"), *name = json_object_get(target, "name");
+  const char *slash = strrchr(l->program->path, '/'), *base = slash ? slash + 1 : l->program->path;
+  if (json_is_null(json_object_get(target, "exe")) && json_is_string(name) && !strcmp(json_string_value(name), base) &&
+      json_integer_value(json_object_get(target, "pid")) == l->game)
+    json_object_set_new(target, "exe", json_string(l->program->path)); /* null for a path that is no UTF-8 */
   json_t *session = json_object_get(o, "session");
   if (session) {
     json_object_set_new(session, "exit_status", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null());
@@ -109,11 +115,9 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     }
   }
   if (o->json)
-    save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l->status),
-            MACH6_JSON);
+    save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
   if (o->out)
-    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l->status),
-            MACH6_MSGPACK);
+    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
 }
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
