@@ -28,7 +28,8 @@ int main(int argc, char **argv)
   }
   for (int r = 0; r < RLIM_NLIMITS; r++) {
     struct rlimit l;
-    if (!getrlimit((__rlimit_resource_t)r, &l)) printf("limit %d %llx %llx\n", r, (unsigned long long)l.rlim_cur, (unsigned long long)l.rlim_max);
+    if (!getrlimit((__rlimit_resource_t)r, &l))
+      printf("limit %d %llx %llx\n", r, (unsigned long long)l.rlim_cur, (unsigned long long)l.rlim_max);
   }
   char cwd[4096];
   mode_t m = umask(0);

@@ -23,10 +23,10 @@
 #include "launch.h"
 #include "tool.h"
 
-#define READY_MS 5000   /* a collector that needs longer to be ready is told of, and done without */
-#define FINISH_MS 20000 /* and one that needs longer to finish */
+#define READY_MS 5000     /* a collector that needs longer to be ready is told of, and done without */
+#define FINISH_MS 20000   /* and one that needs longer to finish */
 #define GROUP_GRACE_MS 15 /* between timeout(1)'s signal to its child and the one to its group */
-#define GROUP_ECHO_MS 50   /* the same signal from the same sender is that one's second arrival here */
+#define GROUP_ECHO_MS 50  /* the same signal from the same sender is that one's second arrival here */
 
 /* ---- where our parts are ------------------------------------------------------------------------------------------- */
 
@@ -184,8 +184,8 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   /* The loader splits at spaces and colons and expands dollars; then the file goes by another name. */
   if (l->shim_fd >= 0) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
   else snprintf(path, sizeof path, "%s", shim);
-  if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path, old && *old ? ":" : "",
-               old ? old : "") < 0)
+  if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path,
+               old && *old ? ":" : "", old ? old : "") < 0)
     return;
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   setenv("LD_PRELOAD", all, 1);
@@ -297,7 +297,8 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   l->collector = l->witness = 0;
   while (!token)
     if (getrandom(&token, sizeof token, 0) != sizeof token) token = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) return say("cannot make a pipe: %s", strerror(errno)), EXIT_RUN_FAILED;
+  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC))
+    return say("cannot make a pipe: %s", strerror(errno)), EXIT_RUN_FAILED;
   if (l->profile && strpbrk(shim, " \t\n:;$")) {
     l->shim_fd = open(shim, O_RDONLY | O_CLOEXEC);
     if (l->shim_fd < 0) say("%s: %s; the game runs without it", shim, strerror(errno)), l->profile = 0;
@@ -356,7 +357,8 @@ static void repeat_collector(int fd)
 {
   char text[4096];
   off_t at = 0;
-  for (ssize_t n; at < (off_t)sizeof text * 4 && (n = pread(fd, text, sizeof text, at)) > 0; at += n) fwrite(text, 1, (size_t)n, stderr);
+  for (ssize_t n; at < (off_t)sizeof text * 4 && (n = pread(fd, text, sizeof text, at)) > 0; at += n)
+    fwrite(text, 1, (size_t)n, stderr);
 }
 
 int launch_finish(struct launch *l)
