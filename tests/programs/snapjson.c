@@ -1,8 +1,9 @@
-/* snapjson.c - a final snapshot (what --final-fd is given) as JSON on stdout. `snapjson FILE` */
-/* links: build/libmach6stats.a -ljansson -lmsgpackc -lm */
-/* needs: ../../libmach6stats.a */
+/* snapjson - the report, as JSON, of a final snapshot that a collector wrote to a file: snapjson FILE. */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c */
+/* links: collector/payload_report.c -ljansson -lmsgpackc -lm */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "collector/mach6_stats.h"
 
@@ -10,9 +11,15 @@ int main(int argc, char **argv)
 {
   mach6_stats *s;
   char *text;
-  size_t n;
-  int fd = argc == 2 ? open(argv[1], O_RDONLY) : -1, e = mach6_stats_open_fd(fd, &s);
-  if (!e) e = mach6_stats_convert(s, MACH6_JSON, &text, &n);
-  if (e) return fprintf(stderr, "snapjson: %s\n", mach6_stats_strerror(e)), 1;
-  return puts(text) < 0;
+  size_t bytes;
+  int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1, e = mach6_stats_open_fd(fd, &s);
+  if (e == 0) e = mach6_stats_convert(s, MACH6_JSON, &text, &bytes);
+  if (e) {
+    fprintf(stderr, "snapjson: %s\n", mach6_stats_strerror(e));
+    return 1;
+  }
+  fwrite(text, 1, bytes, stdout);
+  free(text);
+  mach6_stats_close(s);
+  return 0;
 }
