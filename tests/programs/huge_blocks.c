@@ -1,4 +1,4 @@
-/* huge.c - ten blocks of 2 GiB that nobody touches, in a scope, and half of them freed in another; says what it had. */
+/* huge_blocks.c - ten blocks of 2 GiB that nobody touches, in a scope, and half of them freed in another; says what it had. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
