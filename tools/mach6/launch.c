@@ -25,6 +25,7 @@
 
 #define READY_MS 5000     /* a collector that needs longer to be ready is told of, and done without */
 #define FINISH_MS 20000   /* and one that needs longer to finish */
+#define ABOVE_ORIGIN 100  /* a program's folder lies no deeper below the root */
 #define GROUP_GRACE_MS 15 /* between timeout(1)'s signal to its child and the one to its group */
 #define GROUP_ECHO_MS 50  /* the same signal from the same sender is that one's second arrival here */
 
@@ -180,10 +181,14 @@ void launch_wait(struct launch *l)
 static void set_environment(const struct launch *l, const char *shim, uint64_t token)
 {
   const char *old = getenv("LD_PRELOAD");
-  char path[PATH_MAX + 64], *all, run[32];
+  char path[PATH_MAX + 3 * ABOVE_ORIGIN + 64], *all, run[32];
   /* The loader splits at spaces and colons and expands dollars; then the file goes by another name. */
-  if (l->shim_fd >= 0) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
-  else snprintf(path, sizeof path, "%s", shim);
+  /* What a program starts may be of another libc, whose loader would load the shim and fail. musl's knows no $ORIGIN, finds no such file and goes
+   * on without. glibc's makes it the program's folder, above which there is, in the end, the root. */
+  size_t n = (size_t)snprintf(path, sizeof path, "$ORIGIN");
+  for (int up = 0; up < ABOVE_ORIGIN; up++) n += (size_t)snprintf(path + n, sizeof path - n, "/..");
+  if (l->shim_fd >= 0) snprintf(path + n, sizeof path - n, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
+  else snprintf(path + n, sizeof path - n, "%s", shim);
   if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path,
                old && *old ? ":" : "", old ? old : "") < 0)
     return;
