@@ -38,7 +38,10 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
           m6_level_name(s->level), t_count(s->threads_seen));
   fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
-  else fprintf(p->to, "; %s", how_it_ended ? how_it_ended : m6_end_text(s->end_reason));
+  else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
+    fprintf(p->to, "; %s", how_it_ended);
+  else
+    fprintf(p->to, ";\n  %s%s%s", m6_end_text(s->end_reason), how_it_ended ? "; " : "", how_it_ended ? how_it_ended : "");
   fputc('\n', p->to);
   free(name);
 }

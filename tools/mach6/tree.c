@@ -12,7 +12,7 @@
 
 #define MOST_CHILDREN 24
 #define MOST_DEPTH 14
-#define NUMBERS 66 /* columns of the table's numbers */
+#define NUMBERS 68 /* columns of the table's numbers */
 
 struct table {
   const struct page *p;
