@@ -463,6 +463,15 @@ static void look_around(void)
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
+#if defined(__x86_64__)
+                                         "dlsym"
+#endif
+  };
+  for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
+    first = m6_libc_dlsym(RTLD_DEFAULT, presents[i]);
+    if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PRESENT_NOT_FIRST);
+  }
   if (next.measure == no_usable) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_SIZES);
 }
 
