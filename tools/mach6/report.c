@@ -153,7 +153,7 @@ static void verdict(const struct page *p, const struct m6_snapshot *s)
            t_bytes(s->leak_ci));
   fputs("  Verdict: ", p->to);
   if (s->verdict == M6_VERDICT_STEADY) {
-    fprintf(p->to, "%ssteady%s: %s, which is no growth.\n", ink(p, INK_GOOD), NO_INK(p), amount);
+    fprintf(p->to, "%ssteady%s: %s, no growth to be told from noise.\n", ink(p, INK_GOOD), NO_INK(p), amount);
   } else if (grows || s->verdict == M6_VERDICT_SHRINKS) {
     fprintf(p->to, "%s%s%s: %s", ink(p, grows ? INK_BAD : INK_GOOD), grows ? "it grows" : "it shrinks", NO_INK(p),
             amount);
