@@ -121,6 +121,17 @@ const char *t_number(double v)
   return o;
 }
 
+const char *t_short(double v)
+{
+  static const char *const units[] = {"k", "M", "G", "T", "P", "E"};
+  if (!isfinite(v) || fabs(v) < 99999.5) return t_number(v);
+  char *o = slot();
+  int u = 0;
+  for (v /= 1000; fabs(v) >= 999.5 && u < 5; u++) v /= 1000;
+  snprintf(o, 48, "%.*f%s", digits_after(v) > 1 ? 1 : digits_after(v), v, units[u]);
+  return o;
+}
+
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 /* Decodes one character of UTF-8 that has been checked; its length in *n. */
@@ -190,6 +201,8 @@ void t_wrap(const struct page *p, int indent, const char *text)
   while (*text) {
     char word[512];
     int n = (int)strcspn(text, " ");
+    while (n && isdigit((unsigned char)text[n - 1]) && text[n] == ' ')
+      n += 1 + (int)strcspn(text + n + 1, " "); /* 12 ms */
     if (n > (int)sizeof word - 1) n = (int)sizeof word - 1;
     memcpy(word, text, (size_t)n);
     word[n] = 0;
