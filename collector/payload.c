@@ -72,9 +72,7 @@ static json_t *node_stats(const mach6_node *n, int last)
   int error = !o;
 #define SET(key, value) error |= json_object_set_new(o, key, value);
   NODE_KEYS(SET)
-  if (r->kind == M6_NODE_FRAME) {
-    FRAME_KEYS(SET)
-  }
+  if (r->kind == M6_NODE_FRAME) { FRAME_KEYS(SET) }
   if (r->label_flags & 1) SET("label.cut", json_true())
   if (r->label_flags & 2) SET("label.repaired", json_true())
   if (last && r->first_child) SET("nodes_below", m6_json_u64(count_below(n)))

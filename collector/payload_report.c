@@ -30,10 +30,7 @@ static json_t *utc(uint64_t unix_ns)
   if (!unix_ns || !gmtime_r(&t, &tm) || !strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &tm)) return json_null();
   return json_string(out);
 }
-static json_t *ratio(uint64_t part, uint64_t whole)
-{
-  return m6_json_real(whole ? (double)part / (double)whole : NAN);
-}
+static json_t *ratio(uint64_t part, uint64_t whole) { return m6_json_real(whole ? (double)part / (double)whole : NAN); }
 /* A measured time, or null where there was none to measure. */
 static json_t *seconds_if(int known, uint64_t ns) { return known ? m6_json_seconds(ns) : json_null(); }
 
@@ -43,7 +40,8 @@ static json_t *target(const struct m6_snapshot *s)
   const struct m6_unseen_word *w = m6_unseen_words(&count);
   json_t *unseen = json_array();
   for (unsigned i = 0; i < count; i++)
-    if (s->unseen & w[i].bit) json_array_append_new(unseen, json_pack("{s:s, s:s}", "code", w[i].code, "text", w[i].text));
+    if (s->unseen & w[i].bit)
+      json_array_append_new(unseen, json_pack("{s:s, s:s}", "code", w[i].code, "text", w[i].text));
   return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "pid", m6_json_u64(s->pid), "name",
                    text(s, s->name_offset, s->name_bytes), "exe", text(s, s->exe_offset, s->exe_bytes), "uid",
                    m6_json_u64(s->uid), "pointer_bits", m6_json_u64(s->pointer_bits), "unseen", unseen);
@@ -51,12 +49,13 @@ static json_t *target(const struct m6_snapshot *s)
 
 static json_t *session(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o}", "number", m6_json_u64(s->session),
-                   "state", m6_state_name(s->state), "end", m6_end_name(s->end_reason), "level", m6_level_name(s->level),
-                   "ttl_s", m6_json_seconds(s->ttl_ns), "elapsed_s", m6_json_seconds(s->elapsed_ns), "started",
-                   utc(s->started_unix_ns), "clock", m6_clock_name(s->clock_kind), "threads", "seen",
-                   m6_json_u64(s->threads_seen), "now", m6_json_u64(s->threads_now), "images_other",
-                   m6_json_u64(s->images_other), "images_other_allocs", m6_json_u64(s->images_other_allocs));
+  return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o}", "number",
+                   m6_json_u64(s->session), "state", m6_state_name(s->state), "end", m6_end_name(s->end_reason),
+                   "level", m6_level_name(s->level), "ttl_s", m6_json_seconds(s->ttl_ns), "elapsed_s",
+                   m6_json_seconds(s->elapsed_ns), "started", utc(s->started_unix_ns), "clock",
+                   m6_clock_name(s->clock_kind), "threads", "seen", m6_json_u64(s->threads_seen), "now",
+                   m6_json_u64(s->threads_now), "images_other", m6_json_u64(s->images_other), "images_other_allocs",
+                   m6_json_u64(s->images_other_allocs));
 }
 
 static json_t *frame_source(const struct m6_snapshot *s)
@@ -73,12 +72,12 @@ static json_t *streams(const struct m6_snapshot *s)
   json_t *a = json_array();
   for (uint32_t i = 0; i < s->stream_count; i++) {
     const struct m6_snap_stream *m = &s->streams[i];
-    json_array_append_new(
-      a, json_pack("{s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:s}", "main", i == s->main_stream, "presents",
-                   m6_json_u64(m->presents), "failed", m6_json_u64(m->failed), "symbol", m6_symbol_name(m->symbol), "route",
-                   m6_route_name(m->route), "caller", text(s, m->caller_offset, m->caller_bytes), "display",
-                   address(m->display), "drawable", address(m->drawable), "tid", m6_json_u64(m->tid), "kind",
-                   m->kind < 3 ? kinds[m->kind] : "?"));
+    json_array_append_new(a, json_pack("{s:b, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:s}", "main",
+                                       i == s->main_stream, "presents", m6_json_u64(m->presents), "failed",
+                                       m6_json_u64(m->failed), "symbol", m6_symbol_name(m->symbol), "route",
+                                       m6_route_name(m->route), "caller", text(s, m->caller_offset, m->caller_bytes),
+                                       "display", address(m->display), "drawable", address(m->drawable), "tid",
+                                       m6_json_u64(m->tid), "kind", m->kind < 3 ? kinds[m->kind] : "?"));
   }
   return a;
 }
@@ -113,8 +112,9 @@ static json_t *allocs(const struct m6_snapshot *s)
   for (uint32_t i = 0; i < M6_ALLOC_KIND_COUNT; i++) {
     count += s->allocs[i].count;
     bytes += s->allocs[i].bytes;
-    json_object_set_new(o, m6_alloc_kind_name(i), json_pack("{s:o, s:o}", "count", m6_json_u64(s->allocs[i].count), "bytes",
-                                                            m6_json_u64(s->allocs[i].bytes)));
+    json_object_set_new(
+      o, m6_alloc_kind_name(i),
+      json_pack("{s:o, s:o}", "count", m6_json_u64(s->allocs[i].count), "bytes", m6_json_u64(s->allocs[i].bytes)));
   }
   json_object_set_new(o, "total", json_pack("{s:o, s:o}", "count", m6_json_u64(count), "bytes", m6_json_u64(bytes)));
   json_object_set_new(o, "counted", json_boolean(!(s->unseen & M6_UNSEEN_MALLOC_NOT_FIRST)));
@@ -137,12 +137,13 @@ static json_t *losses(const struct m6_snapshot *s)
 
 static json_t *overhead(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shim_s", m6_json_seconds(s->shim_ns), "collector_s",
-                   m6_json_seconds(s->collector_ns), "target_cpu_s", seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns),
-                   "shim_share_of_target_cpu", ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
-                   ratio(s->collector_ns, s->elapsed_ns), "price_pair_ns", m6_json_real(s->price_pair_ns), "price_scope_ns",
-                   m6_json_real(s->price_scope_ns), "price_frame_ns", m6_json_real(s->price_frame_ns), "publishes",
-                   m6_json_u64(s->publishes));
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shim_s", m6_json_seconds(s->shim_ns),
+                   "collector_s", m6_json_seconds(s->collector_ns), "target_cpu_s",
+                   seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns), "shim_share_of_target_cpu",
+                   ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
+                   ratio(s->collector_ns, s->elapsed_ns), "price_pair_ns", m6_json_real(s->price_pair_ns),
+                   "price_scope_ns", m6_json_real(s->price_scope_ns), "price_frame_ns", m6_json_real(s->price_frame_ns),
+                   "publishes", m6_json_u64(s->publishes));
 }
 
 static json_t *series(const struct m6_snapshot *s)
@@ -150,10 +151,10 @@ static json_t *series(const struct m6_snapshot *s)
   json_t *points = json_array();
   for (uint32_t i = 0; i < s->series_count; i++) {
     const struct m6_snap_point *p = &s->series[i];
-    json_array_append_new(
-      points, json_pack("{s:o, s:o, s:o, s:o}", "frames", m6_json_u64(p->frames), "avg",
-                        m6_json_real(p->frames ? (double)p->time_sum / 1e9 / (double)p->frames : NAN), "max",
-                        m6_json_seconds(p->time_max), "live_bytes", json_integer(p->live)));
+    json_array_append_new(points,
+                          json_pack("{s:o, s:o, s:o, s:o}", "frames", m6_json_u64(p->frames), "avg",
+                                    m6_json_real(p->frames ? (double)p->time_sum / 1e9 / (double)p->frames : NAN),
+                                    "max", m6_json_seconds(p->time_max), "live_bytes", json_integer(p->live)));
   }
   return json_pack("{s:o, s:o}", "frames_each", m6_json_u64(s->series_frames_each), "points", points);
 }
@@ -168,13 +169,13 @@ static json_t *spikes(const mach6_stats *h)
     for (int c = 0; c < M6_SPIKE_CAUSES; c++)
       if (k->cause[c].node)
         json_array_append_new(
-          causes, json_pack("{s:o, s:o, s:o, s:o}", "label", json_string_nocheck(h->nodes[k->cause[c].node].label), "calls",
-                            m6_json_u64(k->cause[c].calls), "time", m6_json_seconds(k->cause[c].time), "allocs",
-                            m6_json_u64(k->cause[c].allocs)));
-    json_array_append_new(
-      a, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frame", m6_json_u64(k->frame), "at_s", m6_json_seconds(k->at), "time",
-                   m6_json_seconds(k->time), "median", m6_json_seconds(k->median), "allocs", m6_json_u64(k->allocs),
-                   "mem_delta_bytes", json_integer(k->d), "causes", causes));
+          causes, json_pack("{s:o, s:o, s:o, s:o}", "label", json_string_nocheck(h->nodes[k->cause[c].node].label),
+                            "calls", m6_json_u64(k->cause[c].calls), "time", m6_json_seconds(k->cause[c].time),
+                            "allocs", m6_json_u64(k->cause[c].allocs)));
+    json_array_append_new(a, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frame", m6_json_u64(k->frame), "at_s",
+                                       m6_json_seconds(k->at), "time", m6_json_seconds(k->time), "median",
+                                       m6_json_seconds(k->median), "allocs", m6_json_u64(k->allocs), "mem_delta_bytes",
+                                       json_integer(k->d), "causes", causes));
   }
   return json_pack("{s:o, s:o}", "total", m6_json_u64(s->spikes_total), "worst", a);
 }
@@ -185,9 +186,10 @@ static json_t *frames(const struct m6_snapshot *s)
   json_t *rows = json_array();
   for (uint32_t i = 0; i < s->frame_count; i++) {
     const struct m6_snap_frame *f = &m6_snap_frames(s)[i];
-    json_array_append_new(rows, json_pack("[o, o, o, o, o, o, o, b, o]", m6_json_u64(f->present), m6_json_seconds(f->at),
-                                          m6_json_seconds(f->time), m6_json_seconds(f->gap), json_integer(f->d),
-                                          json_integer(f->i), m6_json_u64(f->allocs), f->spike != 0, m6_json_u64(f->lumped)));
+    json_array_append_new(rows,
+                          json_pack("[o, o, o, o, o, o, o, b, o]", m6_json_u64(f->present), m6_json_seconds(f->at),
+                                    m6_json_seconds(f->time), m6_json_seconds(f->gap), json_integer(f->d),
+                                    json_integer(f->i), m6_json_u64(f->allocs), f->spike != 0, m6_json_u64(f->lumped)));
   }
   return json_pack("{s:[s, s, s, s, s, s, s, s, s], s:o, s:o}", "columns", "present", "at_s", "time_s", "gap_s",
                    "mem_delta_bytes", "inverse_mem_bytes", "allocs", "spike", "frames", "overwritten",

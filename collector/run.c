@@ -291,6 +291,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
                        "LD_PRELOAD, cannot be profiled");
     else {
       if (main->failed) reason = M6_END_FAILURE;
+      else if (reason == M6_END_EXIT && main->end_reason != M6_END_NONE) reason = main->end_reason; /* exec, say */
       publish(&r, 1, reason);
       m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
       if (main->failed)

@@ -43,7 +43,8 @@ static uint64_t process_start(pid_t pid)
   char text[1024], *p;
   if (proc_read(pid, "stat", text, sizeof text) <= 0 || !(p = strrchr(text, ')'))) return 0;
   unsigned long long ticks = 0;
-  if (sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks) != 1) return 0;
+  if (sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks) != 1)
+    return 0;
   return ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
@@ -146,7 +147,8 @@ static int try_refresh(mach6_stats *s)
   if (error) return error;
   if (head.magic != M6_STATS_MAGIC) return head.magic ? MACH6_EINVALID : MACH6_EBUSY;
   if (head.version != M6_SNAPSHOT_VERSION) return MACH6_EVERSION;
-  if (head.current > 1 || head.place_bytes > M6_SNAPSHOT_BYTES_MAX || head.place_bytes < sizeof first) return MACH6_EINVALID;
+  if (head.current > 1 || head.place_bytes > M6_SNAPSHOT_BYTES_MAX || head.place_bytes < sizeof first)
+    return MACH6_EINVALID;
   uint64_t seq = head.seq[head.current];
   if (seq == 0 || seq & 1) return MACH6_EBUSY;
   off_t place = (off_t)(M6_STATS_PLACES_OFFSET + head.current * head.place_bytes);

@@ -35,12 +35,12 @@ struct mach6_node {
 };
 
 struct mach6_stats {
-  int fd;                    /* of the live-stats file; -1 for a final snapshot */
+  int fd; /* of the live-stats file; -1 for a final snapshot */
   pid_t pid;
   int ended;
-  struct m6_snapshot *snap;  /* the checked copy, of snap->bytes bytes */
-  struct mach6_node *nodes;  /* snap->node_count of them */
-  char *labels;              /* their texts, one after the other */
+  struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */
+  struct mach6_node *nodes; /* snap->node_count of them */
+  char *labels;             /* their texts, one after the other */
 };
 
 /* 0, or MACH6_EVERSION or MACH6_EINVALID. After 0 every count, offset, link and text of the block can be used without a
@@ -70,8 +70,8 @@ json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;
 /* Takes the reference over. */
 int m6_payload_encode(json_t *value, enum mach6_format format, char **out, size_t *bytes) M6_HIDDEN;
 
-json_t *m6_json_real(double v) M6_HIDDEN;        /* NaN and infinities become null */
-json_t *m6_json_u64(uint64_t v) M6_HIDDEN;       /* saturates at 2^63-1, the largest that JSON writers agree on */
+json_t *m6_json_real(double v) M6_HIDDEN;  /* NaN and infinities become null */
+json_t *m6_json_u64(uint64_t v) M6_HIDDEN; /* saturates at 2^63-1, the largest that JSON writers agree on */
 static inline json_t *m6_json_kib(int64_t bytes) { return m6_json_real((double)bytes / 1024.0); }
 static inline json_t *m6_json_seconds(uint64_t ns) { return m6_json_real((double)ns / 1e9); }
 

@@ -14,9 +14,13 @@ const char *m6_state_name(uint32_t i)
 }
 const char *m6_end_name(uint32_t i)
 {
-  static const char *const t[] = {
-    [M6_END_NONE] = "none", [M6_END_OFF] = "off",   [M6_END_TTL] = "ttl",         [M6_END_EXIT] = "exit",
-    [M6_END_EXEC] = "exec", [M6_END_FAILURE] = "failure", [M6_END_COLLECTOR_LOST] = "collector_lost"};
+  static const char *const t[] = {[M6_END_NONE] = "none",
+                                  [M6_END_OFF] = "off",
+                                  [M6_END_TTL] = "ttl",
+                                  [M6_END_EXIT] = "exit",
+                                  [M6_END_EXEC] = "exec",
+                                  [M6_END_FAILURE] = "failure",
+                                  [M6_END_COLLECTOR_LOST] = "collector_lost"};
   return PICK(t, i);
 }
 const char *m6_end_text(uint32_t i)
@@ -52,9 +56,9 @@ const char *m6_verdict_name(int32_t v)
 }
 const char *m6_node_kind_name(uint32_t i)
 {
-  static const char *const t[] = {[M6_NODE_ROOT] = "root",         [M6_NODE_STARTUP] = "startup",
-                                  [M6_NODE_FRAME] = "frame",       [M6_NODE_SHUTDOWN] = "shutdown",
-                                  [M6_NODE_THREAD] = "thread",     [M6_NODE_SCOPE] = "scope"};
+  static const char *const t[] = {
+    [M6_NODE_ROOT] = "root",         [M6_NODE_STARTUP] = "startup", [M6_NODE_FRAME] = "frame",
+    [M6_NODE_SHUTDOWN] = "shutdown", [M6_NODE_THREAD] = "thread",   [M6_NODE_SCOPE] = "scope"};
   return PICK(t, i);
 }
 const char *m6_alloc_kind_name(uint32_t i)
@@ -73,7 +77,11 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
     {M6_UNSEEN_DEEPBIND, "deepbind", "a library was loaded with RTLD_DEEPBIND: its allocations may be unseen"},
     {M6_UNSEEN_NAMESPACE, "namespace", "dlmopen was called: the heap of a second libc is unseen"},
     {M6_UNSEEN_OWN_NEW, "own_new", "the program has its own operator new: what its pool holds is unseen"},
+    {M6_UNSEEN_SIZES, "sizes",
+     "the next allocator in line has no malloc_usable_size: calls are counted, bytes are not"},
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
+    {M6_UNSEEN_PRESENT_NOT_FIRST, "present_not_first",
+     "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in LD_PRELOAD"},
   };
   *count = sizeof t / sizeof *t;
   return t;
@@ -86,7 +94,8 @@ const struct m6_loss_word *m6_loss_words(unsigned *count)
     {"records_lost", "records that did not fit into their ring (scopes are missing from the tree, totals are not)",
      AT(records_lost)},
     {"holes", "records that their thread never finished", AT(holes)},
-    {"frames_lost", "frames without a record of their own (their time and memory are in the next one's)", AT(frames_lost)},
+    {"frames_lost", "frames without a record of their own (their time and memory are in the next one's)",
+     AT(frames_lost)},
     {"labels_refused", "marks that found no room for their label and are under (other)", AT(labels_refused)},
     {"streams_refused", "presents from windows beyond the most that are told apart", AT(streams_refused)},
     {"slots_refused", "threads without counters of their own (they share those of slot 0)", AT(slots_refused)},
@@ -95,7 +104,8 @@ const struct m6_loss_word *m6_loss_words(unsigned *count)
     {"underflows", "done without a mark", AT(underflows)},
     {"abandoned", "scopes left without done (longjmp, a throw, the end of a thread)", AT(abandoned)},
     {"bad_records", "records that made no sense and were passed over", AT(bad_records)},
-    {"frames_overwritten", "frame records overwritten by later ones (what is kept is not the whole run)", AT(frames_overwritten)},
+    {"frames_overwritten", "frame records overwritten by later ones (what is kept is not the whole run)",
+     AT(frames_overwritten)},
   };
 #undef AT
   *count = sizeof t / sizeof *t;

@@ -84,10 +84,13 @@ MACH6_INLINE_ unsigned mach6_mark_literal_(struct mach6_site *site, const char *
   unsigned (*f)(struct mach6_site *, const char *) = MACH6_CALL_(mark_site);
   return __builtin_expect(f != 0, 0) ? f(site, label) : 0;
 }
+/* The shim knows the scope by its stack frame, so the call must come from it: the barrier keeps it from becoming a jump when it
+ * is the last of its function. */
 MACH6_INLINE_ void mach6_done(void)
 {
   void (*f)(void) = MACH6_CALL_(done);
   if (__builtin_expect(f != 0, 0)) f();
+  __asm__ __volatile__("");
 }
 MACH6_INLINE_ void mach6_done_to(unsigned depth)
 {

@@ -25,7 +25,8 @@ static void log_all(const char *path, int argc, char **argv)
   fprintf(f, "leader %d\npreload %s\n", getsid(0) == getpid(), getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "none");
   DIR *d = opendir("/proc/self/fd");
   int n = 0;
-  for (struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.' && atoi(e->d_name) > 5 && atoi(e->d_name) != dirfd(d);
+  for (struct dirent *e; d && (e = readdir(d));)
+    n += e->d_name[0] != '.' && atoi(e->d_name) > 5 && atoi(e->d_name) != dirfd(d);
   fprintf(f, "others %d\n", n - 1); /* the log itself */
   fclose(f);
 }
@@ -33,7 +34,8 @@ static void log_all(const char *path, int argc, char **argv)
 int main(int argc, char **argv)
 {
   const char *mode = getenv("FAKE_MODE") ? getenv("FAKE_MODE") : "", *log = getenv("FAKE_LOG");
-  int final = atoi(value(argc, argv, "--final-fd")), end = atoi(value(argc, argv, "--end-fd")), ready = atoi(value(argc, argv, "--ready-fd"));
+  int final = atoi(value(argc, argv, "--final-fd")), end = atoi(value(argc, argv, "--end-fd")),
+      ready = atoi(value(argc, argv, "--ready-fd"));
   char byte;
   if (log) log_all(log, argc, argv);
   if (!strcmp(mode, "dies")) return 1;

@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,22 +27,39 @@ void *__libc_pvalloc(size_t);
 void __libc_free(void *);
 
 struct counts { /* as count_show prints them */
-  uint64_t malloc_count, malloc_bytes, calloc_count, calloc_bytes, realloc_count, realloc_bytes, aligned_count, aligned_bytes;
+  uint64_t malloc_count, malloc_bytes, calloc_count, calloc_bytes, realloc_count, realloc_bytes, aligned_count,
+    aligned_bytes;
   uint64_t frees, freed_bytes, old_bytes; /* old_bytes: what realloc took in */
   uint64_t failed;
 };
 
-static struct counts early;
-/* A page that a forked child finds empty: NULL there means "count nothing". */
+static struct counts early, *shared;
+/* A page that a forked child finds empty: nothing is counted then. Zero at first, so that it is anonymous memory. */
 static struct {
-  struct counts *to;
-  char rest[4096 - sizeof(struct counts *)];
-} gate __attribute__((aligned(4096))) = {&early, {0}};
+  uint32_t mine;
+  char rest[4092];
+} gate __attribute__((aligned(4096)));
+
+static inline struct counts *counting(void)
+{
+  struct counts *s = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+  if (!s) return &early;
+  return __atomic_load_n(&gate.mine, __ATOMIC_RELAXED) ? s : NULL;
+}
+
+/* Whoever replaces malloc brings this too, or the shim would not know whose blocks it asks about. From glibc's chunk: the word
+ * before the block is the chunk's size with three flags, bit 1 for a block that was mapped by itself. */
+VISIBLE size_t malloc_usable_size(void *p)
+{
+  if (!p) return 0;
+  size_t chunk = ((size_t *)p)[-1];
+  return (chunk & ~(size_t)7) - (chunk & 2 ? 2 : 1) * sizeof(size_t);
+}
 
 #define ADD(member, n) __atomic_fetch_add(&to->member, (n), __ATOMIC_RELAXED)
 #define MADE(kind, p)                                                                                                  \
   do {                                                                                                                 \
-    struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);                                                   \
+    struct counts *to = counting();                                                                                    \
     if (!to) break;                                                                                                    \
     if (!(p)) {                                                                                                        \
       ADD(failed, 1);                                                                                                  \
@@ -67,7 +83,7 @@ VISIBLE void *calloc(size_t a, size_t b)
 }
 VISIBLE void *realloc(void *old, size_t n)
 {
-  struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);
+  struct counts *to = counting();
   size_t was = malloc_usable_size(old);
   void *p = __libc_realloc(old, n);
   if (!to) return p;
@@ -121,7 +137,7 @@ VISIBLE void *pvalloc(size_t n)
 }
 VISIBLE void free(void *p)
 {
-  struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);
+  struct counts *to = counting();
   if (p && to) {
     ADD(frees, 1);
     ADD(freed_bytes, malloc_usable_size(p));
@@ -147,6 +163,7 @@ __attribute__((constructor)) static void begin(void)
   close(fd);
   if (file == MAP_FAILED) _exit(124);
   *file = early; /* one thread yet, and nothing between this and the next line allocates */
-  __atomic_store_n(&gate.to, file, __ATOMIC_RELAXED);
-  madvise(&gate, 4096, MADV_WIPEONFORK);
+  if (madvise(&gate, 4096, MADV_WIPEONFORK)) _exit(125);
+  gate.mine = 1;
+  __atomic_store_n(&shared, file, __ATOMIC_RELEASE);
 }

@@ -17,8 +17,16 @@
 
 static void hostile(struct fx *f)
 {
-  static const char *const labels[] = {"quote \" and \\ back", "comma, semi; colon:", "new\nline\ttab", "ctrl \x01\x1b[31m red",
-                                       "%s%n%d", "</script><b>", "=cmd()", "\xef\xbf\xbd\xef\xbf\xbd", "", "日本語のラベル",
+  static const char *const labels[] = {"quote \" and \\ back",
+                                       "comma, semi; colon:",
+                                       "new\nline\ttab",
+                                       "ctrl \x01\x1b[31m red",
+                                       "%s%n%d",
+                                       "</script><b>",
+                                       "=cmd()",
+                                       "\xef\xbf\xbd\xef\xbf\xbd",
+                                       "",
+                                       "日本語のラベル",
                                        "combining e\xcc\x81 and \xe2\x80\xae right to left"};
   uint32_t frame = 3;
   for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
@@ -42,7 +50,8 @@ static void scene(struct fx *f, const char *name)
   if (!strcmp(name, "damaged")) f->nodes[2].first_child = 1;
   if (strcmp(name, "losses")) return;
   struct m6_snapshot *h = &f->head;
-  h->records_lost = 1234, h->frames_lost = 7, h->abandoned = 3, h->underflows = 1, h->rings_refused = 2, h->labels_refused = 55;
+  h->records_lost = 1234, h->frames_lost = 7, h->abandoned = 3, h->underflows = 1, h->rings_refused = 2,
+  h->labels_refused = 55;
   h->unseen = M6_UNSEEN_DEEPBIND | M6_UNSEEN_OWN_NEW;
   h->images_other = 2, h->images_other_allocs = 4310;
   h->end_reason = M6_END_TTL;
@@ -74,8 +83,8 @@ int main(int argc, char **argv)
            (unsigned long long)t.tv_sec * 1000000000ull + (unsigned long long)t.tv_nsec);
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
   b = fx_block(&f, &bytes);
-  struct m6_stats_head head = {M6_STATS_MAGIC, M6_SNAPSHOT_VERSION, 1, (bytes + 4095) & ~4095ull, {0, 2},
-                               (uint32_t)getpid(), 0, {0, 0}};
+  struct m6_stats_head head = {M6_STATS_MAGIC, M6_SNAPSHOT_VERSION, 1, (bytes + 4095) & ~4095ull,
+                               {0, 2},         (uint32_t)getpid(),  0, {0, 0}};
   off_t at = (off_t)(M6_STATS_PLACES_OFFSET + head.place_bytes);
   if (fd < 0 || ftruncate(fd, at + (off_t)head.place_bytes) || pwrite(fd, b, bytes, at) != (ssize_t)bytes ||
       pwrite(fd, &head, sizeof head, 0) != sizeof head)

@@ -173,8 +173,12 @@ static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
     h->first_present_ns = 812000000;
     h->last_present_ns = 812000000 + frames * 16660000;
     h->stream_count = 1;
-    h->streams[0] = (struct m6_snap_stream){.presents = presents, .symbol = M6_SYM_SDL_GL_SWAP_WINDOW, .tid = 4711,
-                                            .route = M6_ROUTE_LINK, .drawable = 0x55ee12345678, .kind = 1};
+    h->streams[0] = (struct m6_snap_stream){.presents = presents,
+                                            .symbol = M6_SYM_SDL_GL_SWAP_WINDOW,
+                                            .tid = 4711,
+                                            .route = M6_ROUTE_LINK,
+                                            .drawable = 0x55ee12345678,
+                                            .kind = 1};
     h->streams[0].caller_offset = fx_text(f, "sample-game", 11);
     h->streams[0].caller_bytes = 11;
   }
@@ -201,8 +205,8 @@ static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
   if (frames >= 200) {
     h->spikes_total = h->spike_count = 1;
     struct m6_snap_spike *k = &f->spikes[0];
-    *k = (struct m6_snap_spike){.frame = frames * 2 / 5, .time = 61200000, .median = 16600000, .at = 11213000000, .allocs = 9120,
-                                .d = 131072};
+    *k = (struct m6_snap_spike){
+      .frame = frames * 2 / 5, .time = 61200000, .median = 16600000, .at = 11213000000, .allocs = 9120, .d = 131072};
     k->cause[0].node = ai, k->cause[0].calls = 1, k->cause[0].time = 44700000, k->cause[0].allocs = 8800;
     k->cause[1].node = dr, k->cause[1].calls = 1, k->cause[1].time = 7400000, k->cause[1].allocs = 100;
   }

@@ -115,15 +115,38 @@ static void reads_back_what_was_written(void **state)
 static void report_has_the_fixed_keys(void **state)
 {
   (void)state;
-  static const char *const keys[] = {
-    "target/pid", "target/name", "target/unseen", "session/state", "session/level", "presents", "frame_source/symbol",
-    "frame_source/route", "books/reading_start_kib", "books/reading_now_kib", "books/sum_d_kib", "books/sum_i_kib",
-    "books/closed", "allocs/malloc/count", "allocs/new/bytes", "allocs/total/count", "losses/records_lost",
-    "overhead/shim_s", "root/label", "root/children/1/stats/time.avg", "root/children/1/stats/time.p10",
-    "root/children/1/stats/time.p50", "root/children/1/stats/time.p90", "root/children/1/stats/time.max",
-    "root/children/1/stats/mem_delta.avg", "root/children/1/stats/mem_delta.total",
-    "root/children/1/stats/inverse_mem.total", "root/children/1/stats/mem.net", "root/children/1/stats/count",
-    "root/children/1/stats/split.scopes", "root/children/1/stats/split.thread_rest", "root/children/1/stats/split.others"};
+  static const char *const keys[] = {"target/pid",
+                                     "target/name",
+                                     "target/unseen",
+                                     "session/state",
+                                     "session/level",
+                                     "presents",
+                                     "frame_source/symbol",
+                                     "frame_source/route",
+                                     "books/reading_start_kib",
+                                     "books/reading_now_kib",
+                                     "books/sum_d_kib",
+                                     "books/sum_i_kib",
+                                     "books/closed",
+                                     "allocs/malloc/count",
+                                     "allocs/new/bytes",
+                                     "allocs/total/count",
+                                     "losses/records_lost",
+                                     "overhead/shim_s",
+                                     "root/label",
+                                     "root/children/1/stats/time.avg",
+                                     "root/children/1/stats/time.p10",
+                                     "root/children/1/stats/time.p50",
+                                     "root/children/1/stats/time.p90",
+                                     "root/children/1/stats/time.max",
+                                     "root/children/1/stats/mem_delta.avg",
+                                     "root/children/1/stats/mem_delta.total",
+                                     "root/children/1/stats/inverse_mem.total",
+                                     "root/children/1/stats/mem.net",
+                                     "root/children/1/stats/count",
+                                     "root/children/1/stats/split.scopes",
+                                     "root/children/1/stats/split.thread_rest",
+                                     "root/children/1/stats/split.others"};
   size_t bytes;
   struct m6_snapshot *b = game(&bytes);
   json_t *j = report_of(b, bytes);
@@ -194,7 +217,8 @@ static void nan_and_infinity_become_null(void **state)
   fx_node(&f, 0, M6_NODE_FRAME, "frame");
   struct m6_snapshot *b = fx_block(&f, &bytes);
   json_t *j = report_of(b, bytes);
-  assert_true(json_is_null(at(j, "root/children/0/stats/time.avg")) && json_is_null(at(j, "root/children/0/stats/time.p50")));
+  assert_true(json_is_null(at(j, "root/children/0/stats/time.avg")) &&
+              json_is_null(at(j, "root/children/0/stats/time.p50")));
   assert_true(json_is_null(at(j, "root/children/0/stats/mem_delta.avg")) && json_is_null(at(j, "frame_source")));
   assert_int_equal(json_integer_value(at(j, "root/children/0/stats/count")), 0);
   json_decref(j);
@@ -204,15 +228,29 @@ static void nan_and_infinity_become_null(void **state)
 
 /* ---- labels, both encodings -------------------------------------------------------------------------------------- */
 
-static const char *const hostile[] = {"quote \" and \\", "a,b;c", "line\nbreak\r\t", "\x01\x02\x1b[31m", "%s%n%d", "</script>",
-                                      "=1+1", "\xef\xbf\xbd", "", "日本語", "e\xcc\x81", "\xf4\x8f\xbf\xbf", "/", "label", "stats"};
+static const char *const hostile[] = {"quote \" and \\",
+                                      "a,b;c",
+                                      "line\nbreak\r\t",
+                                      "\x01\x02\x1b[31m",
+                                      "%s%n%d",
+                                      "</script>",
+                                      "=1+1",
+                                      "\xef\xbf\xbd",
+                                      "",
+                                      "日本語",
+                                      "e\xcc\x81",
+                                      "\xf4\x8f\xbf\xbf",
+                                      "/",
+                                      "label",
+                                      "stats"};
 #define HOSTILE (sizeof hostile / sizeof *hostile)
 
 static struct m6_snapshot *hostile_block(size_t *bytes)
 {
   struct fx f;
   fx_init(&f, "hostile");
-  for (size_t i = 0; i < HOSTILE; i++) fx_fill(&f, fx_node(&f, 0, M6_NODE_SCOPE, hostile[i]), i, 1.5, 7.25, -(int64_t)i, i);
+  for (size_t i = 0; i < HOSTILE; i++)
+    fx_fill(&f, fx_node(&f, 0, M6_NODE_SCOPE, hostile[i]), i, 1.5, 7.25, -(int64_t)i, i);
   struct m6_snapshot *b = fx_block(&f, bytes);
   fx_free(&f);
   return b;
@@ -233,7 +271,8 @@ static void hostile_labels_parse_back_equal(void **state)
   mach6_stats *s;
   char *out;
   assert_int_equal(open_block(b, bytes, &s), MACH6_OK);
-  assert_int_equal(mach6_convert(mach6_node_find(mach6_stats_root(s), "\x01\x02\x1b[31m"), MACH6_JSON, &out, &n), MACH6_OK);
+  assert_int_equal(mach6_convert(mach6_node_find(mach6_stats_root(s), "\x01\x02\x1b[31m"), MACH6_JSON, &out, &n),
+                   MACH6_OK);
   assert_int_equal(strlen(out), n);
   for (size_t i = 0; i < n; i++) assert_true((unsigned char)out[i] >= 0x20);
   free(out);
@@ -355,20 +394,42 @@ static void each_bad_field_is_an_error(void **state)
     uint64_t value;
     int want;
   } t[] = {
-    {H(magic), 1, MACH6_EINVALID}, {H(magic), 0, MACH6_EINVALID}, {H(version), 2, MACH6_EVERSION},
-    {H(version), 0, MACH6_EVERSION}, {H(head_bytes), 8, MACH6_EVERSION}, {H(bytes), 0, MACH6_EINVALID},
-    {H(bytes), UINT64_MAX, MACH6_EINVALID}, {H(node_count), 0, MACH6_EINVALID}, {H(node_count), UINT32_MAX, MACH6_EINVALID},
-    {H(node_count), M6_NODES_MAX, MACH6_EINVALID}, {H(node_count), 5, MACH6_EINVALID},
-    {H(spike_count), M6_SPIKES_RETAINED + 1, MACH6_EINVALID}, {H(frame_count), M6_FRAMES_RETAINED, MACH6_EINVALID},
-    {H(frame_count), UINT32_MAX, MACH6_EINVALID}, {H(text_bytes), UINT32_MAX, MACH6_EINVALID},
-    {H(text_bytes), 0, MACH6_EINVALID}, {H(nodes_offset), 0, MACH6_EINVALID}, {H(nodes_offset), UINT64_MAX - 7, MACH6_EINVALID},
-    {H(nodes_offset), sizeof(struct m6_snapshot) + 4, MACH6_EINVALID}, {H(spikes_offset), 8, MACH6_EINVALID},
-    {H(spikes_offset), UINT64_MAX & ~7ull, MACH6_EINVALID}, {H(frames_offset), 1ull << 63, MACH6_EINVALID},
-    {H(text_offset), UINT64_MAX, MACH6_EINVALID}, {H(text_offset), 0, MACH6_EINVALID}, {H(exe_bytes), UINT32_MAX, MACH6_EINVALID},
-    {H(exe_offset), UINT32_MAX, MACH6_EINVALID}, {H(name_bytes), 1u << 20, MACH6_EINVALID}, {H(state), 3, MACH6_EINVALID},
-    {H(end_reason), 99, MACH6_EINVALID}, {H(level), 3, MACH6_EINVALID}, {H(stream_count), M6_STREAMS + 1, MACH6_EINVALID},
-    {H(main_stream), 1, MACH6_EINVALID}, {H(main_stream), UINT32_MAX, MACH6_EINVALID}, {H(verdict), UINT32_MAX, MACH6_EINVALID},
-    {H(verdict), 4, MACH6_EINVALID}, {H(series_count), M6_SERIES + 1, MACH6_EINVALID},
+    {H(magic), 1, MACH6_EINVALID},
+    {H(magic), 0, MACH6_EINVALID},
+    {H(version), 2, MACH6_EVERSION},
+    {H(version), 0, MACH6_EVERSION},
+    {H(head_bytes), 8, MACH6_EVERSION},
+    {H(bytes), 0, MACH6_EINVALID},
+    {H(bytes), UINT64_MAX, MACH6_EINVALID},
+    {H(node_count), 0, MACH6_EINVALID},
+    {H(node_count), UINT32_MAX, MACH6_EINVALID},
+    {H(node_count), M6_NODES_MAX, MACH6_EINVALID},
+    {H(node_count), 5, MACH6_EINVALID},
+    {H(spike_count), M6_SPIKES_RETAINED + 1, MACH6_EINVALID},
+    {H(frame_count), M6_FRAMES_RETAINED, MACH6_EINVALID},
+    {H(frame_count), UINT32_MAX, MACH6_EINVALID},
+    {H(text_bytes), UINT32_MAX, MACH6_EINVALID},
+    {H(text_bytes), 0, MACH6_EINVALID},
+    {H(nodes_offset), 0, MACH6_EINVALID},
+    {H(nodes_offset), UINT64_MAX - 7, MACH6_EINVALID},
+    {H(nodes_offset), sizeof(struct m6_snapshot) + 4, MACH6_EINVALID},
+    {H(spikes_offset), 8, MACH6_EINVALID},
+    {H(spikes_offset), UINT64_MAX & ~7ull, MACH6_EINVALID},
+    {H(frames_offset), 1ull << 63, MACH6_EINVALID},
+    {H(text_offset), UINT64_MAX, MACH6_EINVALID},
+    {H(text_offset), 0, MACH6_EINVALID},
+    {H(exe_bytes), UINT32_MAX, MACH6_EINVALID},
+    {H(exe_offset), UINT32_MAX, MACH6_EINVALID},
+    {H(name_bytes), 1u << 20, MACH6_EINVALID},
+    {H(state), 3, MACH6_EINVALID},
+    {H(end_reason), 99, MACH6_EINVALID},
+    {H(level), 3, MACH6_EINVALID},
+    {H(stream_count), M6_STREAMS + 1, MACH6_EINVALID},
+    {H(main_stream), 1, MACH6_EINVALID},
+    {H(main_stream), UINT32_MAX, MACH6_EINVALID},
+    {H(verdict), UINT32_MAX, MACH6_EINVALID},
+    {H(verdict), 4, MACH6_EINVALID},
+    {H(series_count), M6_SERIES + 1, MACH6_EINVALID},
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     size_t bytes;
@@ -387,12 +448,26 @@ static void each_bad_node_is_an_error(void **state)
   static const struct {
     uint32_t node, offset, value;
   } t[] = {
-    {3, N(first_child), 3},          {3, N(first_child), 0},          {4, N(next_sibling), 4}, /* itself; lost; itself */
-    {5, N(first_child), 4},          {5, N(first_child), 3},          {6, N(next_sibling), 5}, /* cycles by a child, by siblings */
-    {6, N(parent), 8},               {3, N(parent), UINT32_MAX},      {1, N(next_sibling), UINT32_MAX},
-    {1, N(next_sibling), 0},         {0, N(first_child), UINT32_MAX}, {0, N(first_child), 0}, {0, N(next_sibling), 1},
-    {0, N(parent), 1},               {0, N(kind), M6_NODE_SCOPE},     {2, N(kind), 6},        {2, N(label_offset), UINT32_MAX},
-    {2, N(label_bytes), UINT32_MAX}, {2, N(label_bytes), 100000},     {2, N(reservoir), M6_RESERVOIR + 1},
+    {3, N(first_child), 3},
+    {3, N(first_child), 0},
+    {4, N(next_sibling), 4}, /* itself; lost; itself */
+    {5, N(first_child), 4},
+    {5, N(first_child), 3},
+    {6, N(next_sibling), 5}, /* cycles by a child, by siblings */
+    {6, N(parent), 8},
+    {3, N(parent), UINT32_MAX},
+    {1, N(next_sibling), UINT32_MAX},
+    {1, N(next_sibling), 0},
+    {0, N(first_child), UINT32_MAX},
+    {0, N(first_child), 0},
+    {0, N(next_sibling), 1},
+    {0, N(parent), 1},
+    {0, N(kind), M6_NODE_SCOPE},
+    {2, N(kind), 6},
+    {2, N(label_offset), UINT32_MAX},
+    {2, N(label_bytes), UINT32_MAX},
+    {2, N(label_bytes), 100000},
+    {2, N(reservoir), M6_RESERVOIR + 1},
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     size_t bytes;
@@ -410,10 +485,22 @@ static void only_utf8_without_nul_is_a_label(void **state)
     const char *bytes;
     size_t n;
     int valid;
-  } t[] = {{"\xff", 1, 0},         {"\xc0\x80", 2, 0},         {"\xc3", 1, 0},         {"\xe0\x80\x80", 3, 0},
-           {"\xed\xa0\x80", 3, 0}, {"\xf4\x90\x80\x80", 4, 0}, {"\xf0\x80\x80\x80", 4, 0}, {"a\0b", 3, 0},
-           {"\xe2\x82", 2, 0},     {"\xf8\x88\x80\x80\x80", 5, 0}, {"\x80", 1, 0},     {"\xc3\xa9", 2, 1},
-           {"\xed\x9f\xbf", 3, 1}, {"\xf4\x8f\xbf\xbf", 4, 1}, {"\xe0\xa0\x80", 3, 1}, {"plain", 5, 1}};
+  } t[] = {{"\xff", 1, 0},
+           {"\xc0\x80", 2, 0},
+           {"\xc3", 1, 0},
+           {"\xe0\x80\x80", 3, 0},
+           {"\xed\xa0\x80", 3, 0},
+           {"\xf4\x90\x80\x80", 4, 0},
+           {"\xf0\x80\x80\x80", 4, 0},
+           {"a\0b", 3, 0},
+           {"\xe2\x82", 2, 0},
+           {"\xf8\x88\x80\x80\x80", 5, 0},
+           {"\x80", 1, 0},
+           {"\xc3\xa9", 2, 1},
+           {"\xed\x9f\xbf", 3, 1},
+           {"\xf4\x8f\xbf\xbf", 4, 1},
+           {"\xe0\xa0\x80", 3, 1},
+           {"plain", 5, 1}};
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     struct fx f;
     size_t bytes;
@@ -431,7 +518,8 @@ static void only_utf8_without_nul_is_a_label(void **state)
 static void no_word_can_crash_it(void **state)
 {
   (void)state;
-  static const uint64_t extremes[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 63, UINT64_MAX, UINT64_MAX - 7};
+  static const uint64_t extremes[] = {0,          1,          7,          0x7fffffff,    0x80000000,
+                                      0xffffffff, 1ull << 63, UINT64_MAX, UINT64_MAX - 7};
   size_t bytes;
   struct m6_snapshot *b = game(&bytes), *copy = malloc(bytes);
   int taken = 0, refused = 0;
@@ -624,7 +712,8 @@ static void snapshots_are_never_torn(void **state)
     assert_true(error == MACH6_OK || error == MACH6_EBUSY);
     const struct m6_snapshot *n = mach6_stats_snapshot(s);
     if (n->publishes != n->presents || n->records != n->presents || n->frees != n->presents) {
-      if (n->presents != 1501) fail_msg("torn: %llu %llu", (unsigned long long)n->presents, (unsigned long long)n->records);
+      if (n->presents != 1501)
+        fail_msg("torn: %llu %llu", (unsigned long long)n->presents, (unsigned long long)n->records);
       continue;
     }
     for (int k = 0; k < M6_HIST_BUCKETS; k++) assert_int_equal(n->histogram[k], (uint32_t)n->presents);

@@ -19,12 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../shm/clock.h"
 #include "launch.h"
 #include "tool.h"
 
-#define READY_MS 5000   /* a collector that needs longer to be ready is told of, and done without */
-#define FINISH_MS 20000 /* and one that needs longer to finish */
-#define GROUP_GRACE_MS 15
+#define READY_MS 5000     /* a collector that needs longer to be ready is told of, and done without */
+#define FINISH_MS 20000   /* and one that needs longer to finish */
+#define GROUP_GRACE_MS 15 /* between timeout(1)'s signal to its child and the one to its group */
+#define GROUP_ECHO_MS 50  /* the same signal from the same sender is that one's second arrival here */
 
 /* ---- where our parts are ------------------------------------------------------------------------------------------- */
 
@@ -90,6 +92,23 @@ static uint64_t witnessed(const struct launch *l)
   return mask;
 }
 
+/* Was it sent to the whole group, so that the game has it? */
+static int sent_to_group(const struct launch *l, const siginfo_t *i)
+{
+  static struct {
+    uint64_t until;
+    pid_t by;
+  } seen[65];
+  uint64_t now = m6_monotonic_ns();
+  if (seen[i->si_signo].by == i->si_pid && now < seen[i->si_signo].until) return 1;
+  nanosleep(&(struct timespec){0, GROUP_GRACE_MS * 1000000}, NULL);
+  uint64_t mask = witnessed(l);
+  if (!(mask & 1ull << (i->si_signo - 1))) return 0;
+  seen[i->si_signo].by = i->si_pid;
+  seen[i->si_signo].until = m6_monotonic_ns() + GROUP_ECHO_MS * 1000000ull;
+  return 1;
+}
+
 static char game_state(pid_t pid)
 {
   char path[64], text[512], *p;
@@ -113,10 +132,7 @@ static void pass_on(const struct launch *l, const siginfo_t *i)
     if (game_state(l->game) == 'T') kill(l->game, SIGCONT);
     return;
   }
-  if (same_group) {
-    nanosleep(&(struct timespec){0, GROUP_GRACE_MS * 1000000}, NULL);
-    if (witnessed(l) & 1ull << (i->si_signo - 1)) return;
-  }
+  if (same_group && sent_to_group(l, i)) return;
   if (i->si_code == SI_QUEUE) sigqueue(l->game, i->si_signo, i->si_value);
   else kill(l->game, i->si_signo);
 }
@@ -168,8 +184,8 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   /* The loader splits at spaces and colons and expands dollars; then the file goes by another name. */
   if (l->shim_fd >= 0) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
   else snprintf(path, sizeof path, "%s", shim);
-  if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path, old && *old ? ":" : "",
-               old ? old : "") < 0)
+  if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path,
+               old && *old ? ":" : "", old ? old : "") < 0)
     return;
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   setenv("LD_PRELOAD", all, 1);
@@ -281,7 +297,8 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   l->collector = l->witness = 0;
   while (!token)
     if (getrandom(&token, sizeof token, 0) != sizeof token) token = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) return say("cannot make a pipe: %s", strerror(errno)), EXIT_RUN_FAILED;
+  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC))
+    return say("cannot make a pipe: %s", strerror(errno)), EXIT_RUN_FAILED;
   if (l->profile && strpbrk(shim, " \t\n:;$")) {
     l->shim_fd = open(shim, O_RDONLY | O_CLOEXEC);
     if (l->shim_fd < 0) say("%s: %s; the game runs without it", shim, strerror(errno)), l->profile = 0;
@@ -340,7 +357,8 @@ static void repeat_collector(int fd)
 {
   char text[4096];
   off_t at = 0;
-  for (ssize_t n; at < (off_t)sizeof text * 4 && (n = pread(fd, text, sizeof text, at)) > 0; at += n) fwrite(text, 1, (size_t)n, stderr);
+  for (ssize_t n; at < (off_t)sizeof text * 4 && (n = pread(fd, text, sizeof text, at)) > 0; at += n)
+    fwrite(text, 1, (size_t)n, stderr);
 }
 
 int launch_finish(struct launch *l)

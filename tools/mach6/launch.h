@@ -9,21 +9,21 @@
 #include "program.h"
 
 struct launch {
-  char **argv;              /* the program and its arguments */
+  char **argv; /* the program and its arguments */
   const struct program *program;
-  const char *level;        /* NULL: the collector's default */
-  unsigned ttl;             /* 0: the collector's default */
-  int profile;              /* 0: only run it */
+  const char *level; /* NULL: the collector's default */
+  unsigned ttl;      /* 0: the collector's default */
+  int profile;       /* 0: only run it */
 
   pid_t game, collector, witness;
-  int go_fd;                /* one byte lets the game start */
-  int failed_fd;            /* the game's errno when it could not be executed */
-  int final_fd, end_fd;     /* memfd for the final snapshot; our end of the pipe that says "it has ended" */
-  int collector_err;        /* memfd with what the collector said; -1 when there is none */
+  int go_fd;            /* one byte lets the game start */
+  int failed_fd;        /* the game's errno when it could not be executed */
+  int final_fd, end_fd; /* memfd for the final snapshot; our end of the pipe that says "it has ended" */
+  int collector_err;    /* memfd with what the collector said; -1 when there is none */
   int witness_fd;
-  int shim_fd;              /* kept open when the shim is reached through /proc/<pid>/fd */
-  int status;               /* waitpid's, once the game has ended */
-  int gone;                 /* it has */
+  int shim_fd; /* kept open when the shim is reached through /proc/<pid>/fd */
+  int status;  /* waitpid's, once the game has ended */
+  int gone;    /* it has */
   sigset_t old_mask;
 };
 

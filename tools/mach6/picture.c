@@ -1,7 +1,7 @@
 /* picture.c - the frame times of a whole session as a drawing: average and longest of each group of frames.
  *
- * One column stands for the same number of frames everywhere, so the eye may compare. The scale ends a little above what
- * nearly all frames need; a frame that is longer by far is an arrow at the top and does not flatten the rest.
+ * One column stands for the same number of frames everywhere, so the eye may compare. The scale ends above what most
+ * groups need; a frame that is longer by far is an arrow at the top and does not flatten the rest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@ static int by_size(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* A round number just above v: 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten. */
+/* A round number just above v. */
 static double round_up(double v)
 {
-  static const double steps[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10};
+  static const double steps[] = {1, 1.2, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8, 10};
   double unit = pow(10, floor(log10(v)));
   for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++)
     if (v <= steps[i] * unit * 1.0000001) return steps[i] * unit;
@@ -67,8 +67,8 @@ void report_picture(const struct page *p, const mach6_stats *h)
     if (isfinite(c[i].max)) sizes[known++] = c[i].max;
   if (known < 2) return;
   qsort(sizes, (size_t)known, sizeof *sizes, by_size);
-  double most = sizes[known - 1], usual = sizes[known * 95 / 100];
-  double top = round_up(most > usual * 3 ? usual * 1.3 : most);
+  double most = sizes[known - 1], usual = sizes[known * 85 / 100];
+  double top = round_up(most > usual * 2.5 ? usual * 1.5 : most);
   if (top <= 0 || !isfinite(top)) return;
   int stretch = (p->width - AXIS - 2) / n;
   if (stretch > 4) stretch = 4;
@@ -106,10 +106,11 @@ void report_picture(const struct page *p, const mach6_stats *h)
   uint64_t frames = 0;
   for (int i = 0; i < n; i++) frames += c[i].frames;
   fprintf(p->to, "%13s\n%*s", t_count(frames), AXIS + 1, "");
-  fprintf(p->to, "%s%s%s average, %s%s%s longest of %s", ink(p, INK_BAR), p->utf8 ? "█" : "#", NO_INK(p), ink(p, INK_PEAK),
-          p->utf8 ? "·" : "'", NO_INK(p), c[0].frames > 1 ? t_count(c[0].frames) : "each");
+  fprintf(p->to, "%s%s%s average, %s%s%s longest of %s", ink(p, INK_BAR), p->utf8 ? "█" : "#", NO_INK(p),
+          ink(p, INK_PEAK), p->utf8 ? "·" : "'", NO_INK(p), c[0].frames > 1 ? t_count(c[0].frames) : "each");
   fputs(c[0].frames > 1 ? " frames" : " frame", p->to);
   if (most > top)
-    fprintf(p->to, ", %s%s%s beyond the scale (up to %s)", ink(p, INK_BAD), p->utf8 ? "▲" : "^", NO_INK(p), t_time(p, most / 1e3));
+    fprintf(p->to, ", %s%s%s beyond the scale (up to %s)", ink(p, INK_BAD), p->utf8 ? "▲" : "^", NO_INK(p),
+            t_time(p, most / 1e3));
   fputc('\n', p->to);
 }

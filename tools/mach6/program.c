@@ -81,11 +81,12 @@ static const char *privilege(int fd)
 {
   struct stat st;
   struct statvfs fs;
-  if (fstat(fd, &st) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return NULL;
-  if (!fstatvfs(fd, &fs) && fs.f_flag & ST_NOSUID) return NULL;
+  if (fstat(fd, &st) || (!fstatvfs(fd, &fs) && fs.f_flag & ST_NOSUID)) return NULL;
+  /* Secure mode comes with capabilities even where they cannot be gained (no_new_privs), but not for root. */
+  if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0) return "given capabilities (setcap)";
+  if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return NULL;
   if (st.st_mode & S_ISUID && st.st_uid != getuid()) return "setuid";
   if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid()) return "setgid";
-  if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0) return "given capabilities (setcap)";
   return NULL;
 }
 
@@ -105,19 +106,21 @@ static int glibc_loader(const char *interpreter)
 {
   const char *base = strrchr(interpreter, '/');
   base = base ? base + 1 : interpreter;
-  return !strncmp(base, "ld-linux", 8) || !strncmp(base, "ld64.so", 7) || !strncmp(base, "ld.so", 5) || !strncmp(base, "ld-2.", 5);
+  return !strncmp(base, "ld-linux", 8) || !strncmp(base, "ld64.so", 7) || !strncmp(base, "ld.so", 5) ||
+         !strncmp(base, "ld-2.", 5);
 }
 
 /* A sanitizer's runtime must be the first library of all: which does this program need? */
 static void find_sanitizer(Elf *elf, struct program *p)
 {
-  static const char *const runtimes[] = {"libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt.asan",
-                                         "libclang_rt.tsan", "libclang_rt.hwasan"};
+  static const char *const runtimes[] = {"libasan.so",       "libtsan.so",       "liblsan.so",        "libhwasan.so",
+                                         "libclang_rt.asan", "libclang_rt.tsan", "libclang_rt.hwasan"};
   Elf_Scn *scn = NULL;
   while ((scn = elf_nextscn(elf, scn))) {
     GElf_Shdr sh;
     Elf_Data *data;
-    if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)) || !sh.sh_entsize) continue;
+    if (!gelf_getshdr(scn, &sh) || sh.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)) || !sh.sh_entsize)
+      continue;
     for (size_t i = 0; i < sh.sh_size / sh.sh_entsize; i++) {
       GElf_Dyn dyn;
       if (!gelf_getdyn(data, (int)i, &dyn) || dyn.d_tag == DT_NULL) break;
@@ -142,14 +145,16 @@ static void inspect_elf(int fd, struct program *p)
     return; /* no ELF that can be read: the kernel will say */
   }
   if (header.e_ident[EI_CLASS] != OUR_CLASS) {
-    refuse(p, "it is a %d-bit program and this mach6 is for %d-bit ones", header.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32,
-           OUR_CLASS == ELFCLASS64 ? 64 : 32);
+    refuse(p, "it is a %d-bit program and this mach6 is for %d-bit ones",
+           header.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32, OUR_CLASS == ELFCLASS64 ? 64 : 32);
   } else if (OUR_MACHINE != EM_NONE && header.e_machine != OUR_MACHINE) {
     refuse(p, "it is a program for another kind of processor");
   } else {
     for (size_t i = 0; i < count; i++) {
       GElf_Phdr ph;
-      if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_INTERP || ph.p_filesz == 0 || ph.p_filesz >= sizeof interpreter) continue;
+      if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_INTERP || ph.p_filesz == 0 ||
+          ph.p_filesz >= sizeof interpreter)
+        continue;
       ssize_t n = pread(fd, interpreter, ph.p_filesz, (off_t)ph.p_offset);
       interpreter[n > 0 ? n : 0] = 0;
     }

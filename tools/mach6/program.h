@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 struct program {
-  char path[PATH_MAX];     /* as execve will get it */
-  int attachable;          /* 1: the shim may be preloaded */
-  char why_not[512];       /* else the reason: a clause that follows "NAME is not profiled: " */
-  char sanitizer[64];      /* soname of a sanitizer's runtime that must come before the shim; "" */
+  char path[PATH_MAX]; /* as execve will get it */
+  int attachable;      /* 1: the shim may be preloaded */
+  char why_not[512];   /* else the reason: a clause that follows "NAME is not profiled: " */
+  char sanitizer[64];  /* soname of a sanitizer's runtime that must come before the shim; "" */
 };
 
 /* Finds `name` as execvp would. 0; ENOENT, EACCES or another errno of what was found last. */

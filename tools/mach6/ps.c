@@ -28,8 +28,8 @@ static const char *user_name(uint32_t uid, char *room, size_t n)
 static const char *state_of(const struct m6_target *t)
 {
   static const char *const problems[] = {
-    [M6_TARGET_UNREADABLE] = "hidden",      [M6_TARGET_UNFINISHED] = "starting", [M6_TARGET_VERSION] = "other version",
-    [M6_TARGET_INVALID] = "damaged",        [M6_TARGET_STALE] = "dead",          [M6_TARGET_NAMESPACE] = "other namespace",
+    [M6_TARGET_UNREADABLE] = "hidden", [M6_TARGET_UNFINISHED] = "starting", [M6_TARGET_VERSION] = "other version",
+    [M6_TARGET_INVALID] = "damaged",   [M6_TARGET_STALE] = "dead",          [M6_TARGET_NAMESPACE] = "other namespace",
   };
   if (t->problem == M6_TARGET_FINE) return m6_state_name(t->state);
   return t->problem < sizeof problems / sizeof *problems && problems[t->problem] ? problems[t->problem] : "?";
@@ -43,7 +43,7 @@ static void may_capture(const struct m6_target *t, char *room, size_t n)
   else if (t->problem == M6_TARGET_FINE && t->state != M6_COLLECTING && t->sessions_started >= t->sessions_allowed)
     snprintf(room, n, "nobody, its %s over", t->sessions_allowed == 1 ? "session is" : "sessions are");
   else if (t->mine) snprintf(room, n, "you");
-  else snprintf(room, n, "%s, root", user_name(t->uid, user, sizeof user));
+  else snprintf(room, n, "%s%s", user_name(t->uid, user, sizeof user), t->uid ? ", root" : "");
 }
 
 /* Presents so far, when somebody counts them: 1 and *presents. */
@@ -81,9 +81,9 @@ static int as_json(const struct m6_target *list, size_t count)
                      fine ? json_string(name_of(t, name)) : json_null(), "uid", m6_json_u64(t->uid), "user",
                      user_name(t->uid, user, sizeof user), "state", state_of(t), "presents",
                      presents_of(t, &presents) ? m6_json_u64(presents) : json_null(), "collector_pid",
-                     t->collector_pid ? m6_json_u64(t->collector_pid) : json_null(), "may_capture", who, "mine", t->mine != 0,
-                     "sessions_allowed", fine ? m6_json_u64(t->sessions_allowed) : json_null(), "sessions_started",
-                     fine ? m6_json_u64(t->sessions_started) : json_null(), "pointer_bits",
+                     t->collector_pid ? m6_json_u64(t->collector_pid) : json_null(), "may_capture", who, "mine",
+                     t->mine != 0, "sessions_allowed", fine ? m6_json_u64(t->sessions_allowed) : json_null(),
+                     "sessions_started", fine ? m6_json_u64(t->sessions_started) : json_null(), "pointer_bits",
                      fine ? m6_json_u64(t->pointer_bits) : json_null()));
   }
   char *text = NULL;
@@ -102,8 +102,8 @@ static int as_table(const struct m6_target *list, size_t count)
     say("no process has mach6 loaded: start one with 'mach6 run -- PROGRAM'");
     return EXIT_FINE;
   }
-  printf("%s%8s  %-12s %-15s %10s %9s  %-24s %s%s\n", ink(&p, INK_BOLD), "PID", "USER", "STATE", "PRESENTS", "COLLECTOR",
-         "MAY CAPTURE", "NAME", NO_INK(&p));
+  printf("%s%8s  %-12s %-15s %10s %9s  %-24s %s%s\n", ink(&p, INK_BOLD), "PID", "USER", "STATE", "PRESENTS",
+         "COLLECTOR", "MAY CAPTURE", "NAME", NO_INK(&p));
   for (size_t i = 0; i < count; i++) {
     const struct m6_target *t = &list[i];
     char who[128], user[64], name[64], collector[32] = "-";
@@ -143,7 +143,8 @@ int m6_ps(int argc, char **argv)
   argp_err_exit_status = EXIT_USAGE;
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   size_t gone = m6_reap(), count = 0;
-  if (o.verbose && gone) say("cleared away %zu %s of processes that are gone", gone, gone == 1 ? "leftover" : "leftovers");
+  if (o.verbose && gone)
+    say("cleared away %zu %s of processes that are gone", gone, gone == 1 ? "leftover" : "leftovers");
   struct m6_target *list = NULL;
   int error = m6_targets_list(&list, &count);
   if (error) return say("cannot list %s: %s", M6_SEGMENT_DIR, strerror(error)), EXIT_OTHER;

@@ -38,7 +38,10 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
           m6_level_name(s->level), t_count(s->threads_seen));
   fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
-  else fprintf(p->to, "; %s", how_it_ended ? how_it_ended : m6_end_text(s->end_reason));
+  else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
+    fprintf(p->to, "; %s", how_it_ended);
+  else
+    fprintf(p->to, ";\n  %s%s%s", m6_end_text(s->end_reason), how_it_ended ? "; " : "", how_it_ended ? how_it_ended : "");
   fputc('\n', p->to);
   free(name);
 }
@@ -49,14 +52,17 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   if (!s->presents || !s->stream_count) {
     report_heading(p, "Frames");
     t_wrap(p, 2,
-           "No frame was seen: the program called none of the functions that present one. Does it draw in another process, or "
-           "through a library that it brings along? A program without a window can say mach6_frame() once a turn, see mach6_mark(3).");
+           "No frame was seen: the program called none of the functions that present one. Does it draw in another "
+           "process, or "
+           "through a library that it brings along? A program without a window can say mach6_frame() once a turn, see "
+           "mach6_mark(3).");
     return;
   }
   const struct m6_snap_stream *m = &s->streams[s->main_stream];
   char *caller = copy(s, m->caller_offset, m->caller_bytes);
   report_heading(p, "Frames");
-  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p), m6_symbol_name(m->symbol));
+  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p),
+          m6_symbol_name(m->symbol));
   if (m->route == M6_ROUTE_LINK) fputs(" (linked", p->to);
   else fprintf(p->to, " (found through %s", m6_route_name(m->route));
   if (m->caller_bytes && caller) {
@@ -72,8 +78,8 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
     t_wrap(p, 2, "Too few of them for frame times.");
     return;
   }
-  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p), ink(p, INK_BOLD),
-          t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
+  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p),
+          ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
   fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
           t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
   if (isfinite(s->low_1pct_fps)) {
@@ -83,6 +89,8 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   }
   if (!(parts & REPORT_LIVE)) report_picture(p, h);
 }
+
+#define CAUSE_SHARE 20 /* a cause is worth a word from one twentieth of its frame on */
 
 static int worst_first(const void *a, const void *b)
 {
@@ -108,7 +116,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     fprintf(p->to, "; %s allocations, %s\n", t_count(k->allocs), t_bytes_signed((double)k->d));
     int any = 0;
     for (int c = 0; c < M6_SPIKE_CAUSES; c++) {
-      if (!k->cause[c].node) continue;
+      if (!k->cause[c].node || k->cause[c].time * CAUSE_SHARE < k->time) continue;
       fputs(any++ ? ", " : "    in ", p->to);
       t_label(p, h->nodes[k->cause[c].node].label, 0);
       fprintf(p->to, " %s", t_time(p, (double)k->cause[c].time / 1e9));
@@ -118,39 +126,41 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     if (any) fputc('\n', p->to);
     else t_wrap(p, 4, "in no scope that the program named");
   }
+  if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }
 
 static void split(const struct page *p, const struct m6_snap_node *f)
 {
-  if (!f || !f->count) return;
-  double n = (double)f->count;
-  fprintf(p->to, "  A frame takes %s%s%s: ", ink(p, INK_BOLD), t_bytes_signed((double)f->d_sum / n), NO_INK(p));
-  fprintf(p->to, "%s in its scopes, %s in the rest of its thread, %s in other threads.\n", t_bytes_signed((double)f->d_scopes / n),
-          t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n));
-  double gap = (double)f->i_sum / n;
-  if (fabs(gap) < 0.05) fputs("  The gap after it changes nothing.", p->to);
-  else fprintf(p->to, "  The gap after it %s %s.", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
+  double n = (double)f->count, gap = (double)f->i_sum / n;
+  char text[512], after[128] = "changes nothing";
+  if (fabs(gap) >= 0.05) snprintf(after, sizeof after, "%s %s", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
+  snprintf(
+    text, sizeof text,
+    "A frame takes %s: %s in its scopes, %s in the rest of its thread, %s in other threads. The gap after it %s.",
+    t_bytes_signed((double)f->d_sum / n), t_bytes_signed((double)f->d_scopes / n),
+    t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n), after);
+  t_wrap(p, 2, text);
 }
 
 static void verdict(const struct page *p, const struct m6_snapshot *s)
 {
-  double seconds = s->presents > 1 ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1) : NAN;
-  const char *plus_minus = p->utf8 ? "±" : "+-";
+  double seconds = s->presents > 1
+                     ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1)
+                     : NAN;
+  int grows = s->verdict == M6_VERDICT_GROWS;
+  char amount[128];
+  snprintf(amount, sizeof amount, "%s a frame %s %s (95 %%)", t_bytes_signed(s->leak_per_frame), p->utf8 ? "±" : "+-",
+           t_bytes(s->leak_ci));
   fputs("  Verdict: ", p->to);
-  switch (s->verdict) {
-  case M6_VERDICT_STEADY:
-    fprintf(p->to, "%ssteady%s: %s a frame %s %s (95 %%), which is no growth.\n", ink(p, INK_GOOD), NO_INK(p),
-            t_bytes_signed(s->leak_per_frame), plus_minus, t_bytes(s->leak_ci));
-    break;
-  case M6_VERDICT_GROWS:
-  case M6_VERDICT_SHRINKS:
-    fprintf(p->to, "%s%s%s: %s a frame %s %s (95 %%)", ink(p, s->verdict == M6_VERDICT_GROWS ? INK_BAD : INK_GOOD),
-            s->verdict == M6_VERDICT_GROWS ? "it grows" : "it shrinks", NO_INK(p), t_bytes_signed(s->leak_per_frame), plus_minus,
-            t_bytes(s->leak_ci));
+  if (s->verdict == M6_VERDICT_STEADY) {
+    fprintf(p->to, "%ssteady%s: %s, which is no growth.\n", ink(p, INK_GOOD), NO_INK(p), amount);
+  } else if (grows || s->verdict == M6_VERDICT_SHRINKS) {
+    fprintf(p->to, "%s%s%s: %s", ink(p, grows ? INK_BAD : INK_GOOD), grows ? "it grows" : "it shrinks", NO_INK(p),
+            amount);
     if (seconds > 0) fprintf(p->to, ", %s an hour at this rate", t_bytes_signed(s->leak_per_frame / seconds * 3600));
     fputs(".\n", p->to);
-    break;
-  default: fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
+  } else {
+    fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
   }
 }
 
@@ -183,11 +193,11 @@ static void books(const struct page *p, const mach6_stats *h)
             t_bytes_signed((double)s->reading_now - (double)s->reading_start), NO_INK(p));
   else
     fprintf(p->to, "%sthe books do NOT close: off by %s%s\n", ink(p, INK_BAD),
-            t_bytes_signed((double)s->reading_now - (double)s->reading_start - (double)s->sum_d - (double)s->sum_i), NO_INK(p));
+            t_bytes_signed((double)s->reading_now - (double)s->reading_start - (double)s->sum_d - (double)s->sum_i),
+            NO_INK(p));
   if (s->books_saturated) t_wrap(p, 2, "A counter was out of range and was clamped: these sums are bounds.");
   if (frame && frame->count) {
     split(p, frame);
-    fputc('\n', p->to);
     verdict(p, s);
   }
 }
@@ -203,7 +213,8 @@ static void allocations(const struct page *p, const mach6_stats *h)
   for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++) count += s->allocs[i].count, bytes += (double)s->allocs[i].bytes;
   fprintf(p->to, "  %s%s calls%s, %s", ink(p, INK_BOLD), t_count(count), NO_INK(p), t_bytes(bytes));
   if (frame && frame->count)
-    fprintf(p->to, "; %s%s a frame%s", ink(p, INK_BOLD), t_number((double)frame->allocs / (double)frame->count), NO_INK(p));
+    fprintf(p->to, "; %s%s a frame%s", ink(p, INK_BOLD), t_number((double)frame->allocs / (double)frame->count),
+            NO_INK(p));
   fprintf(p->to, "; %s frees, %s\n  ", t_count(s->frees), t_bytes((double)s->freed_bytes));
   int any = 0;
   for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++)
@@ -211,8 +222,8 @@ static void allocations(const struct page *p, const mach6_stats *h)
       fprintf(p->to, "%s%s %s (%s)", any++ ? ", " : "", m6_alloc_kind_name((uint32_t)i), t_count(s->allocs[i].count),
               t_bytes((double)s->allocs[i].bytes));
   if (any) fputs("\n  ", p->to);
-  fprintf(p->to, "mapped %s in %s calls; the break moved by %s\n", t_bytes_signed((double)s->mapped), t_count(s->map_calls),
-          t_bytes_signed((double)s->brk_growth));
+  fprintf(p->to, "mapped %s in %s calls; the break moved by %s\n", t_bytes_signed((double)s->mapped),
+          t_count(s->map_calls), t_bytes_signed((double)s->brk_growth));
 }
 
 static void doubts(const struct page *p, const struct m6_snapshot *s)
@@ -237,22 +248,24 @@ static void doubts(const struct page *p, const struct m6_snapshot *s)
   }
   if (s->images_other) {
     if (!any++) report_heading(p, "What cannot be seen");
-    snprintf(line, sizeof line, "%u other %s of this run made %s allocations that are not in this report", s->images_other,
-             s->images_other == 1 ? "program" : "programs", t_count(s->images_other_allocs));
+    snprintf(line, sizeof line, "%u other %s of this run made %s allocations that are not in this report",
+             s->images_other, s->images_other == 1 ? "program" : "programs", t_count(s->images_other_allocs));
     t_wrap(p, 2, line);
   }
 }
 
 static void cost(const struct page *p, const struct m6_snapshot *s)
 {
-  report_heading(p, "What mach6 cost");
-  fprintf(p->to, "  in the game %s%s", p->utf8 ? "≈ " : "about ", t_time(p, (double)s->shim_ns / 1e9));
+  char text[512], of[128] = "", core[64] = "";
   if (s->target_cpu_ns)
-    fprintf(p->to, " of its %s of CPU time (%s)", t_time(p, (double)s->target_cpu_ns / 1e9),
-            t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
-  fprintf(p->to, "; the collector beside it %s", t_time(p, (double)s->collector_ns / 1e9));
-  if (s->elapsed_ns) fprintf(p->to, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
-  fputc('\n', p->to);
+    snprintf(of, sizeof of, " of its %s of CPU time (%s)", t_time(p, (double)s->target_cpu_ns / 1e9),
+             t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
+  if (s->elapsed_ns > 1000000000u) /* a start is no rate */
+    snprintf(core, sizeof core, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
+  snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
+           t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  report_heading(p, "What mach6 cost");
+  t_wrap(p, 2, text);
 }
 
 void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
@@ -261,7 +274,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   title(p, s, how_it_ended);
   frames(p, h, parts);
   report_tree(p, h);
-  spikes(p, h, parts & REPORT_LIVE ? 3 : 8);
+  spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   books(p, h);
   allocations(p, h);
   doubts(p, s);

@@ -5,7 +5,10 @@
 #include "../../collector/mach6_stats.h"
 #include "text.h"
 
-enum report_parts { REPORT_ALL = 0, REPORT_LIVE = 1 }; /* LIVE: what `mach6 stat` shows, without the picture and the spikes' table */
+enum report_parts {
+  REPORT_ALL = 0,
+  REPORT_LIVE = 1
+}; /* LIVE: what `mach6 stat` shows, without the picture and the spikes' table */
 
 void report(const struct page *p, const mach6_stats *s, int parts, const char *how_it_ended);
 /* tree.c: time and memory by scope. */

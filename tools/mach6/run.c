@@ -33,7 +33,8 @@ struct options {
 static const char *ending(int status)
 {
   static char text[128];
-  if (WIFSIGNALED(status)) snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
   else snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
   return text;
 }
@@ -59,10 +60,11 @@ static int leave(const struct launch *l)
 
 static json_t *not_attached(const struct launch *l, const char *why)
 {
-  static const char *const nothing[] = {"presents", "frame_source", "frame_time", "books", "allocs", "losses", "overhead", "root"};
+  static const char *const nothing[] = {"presents", "frame_source", "frame_time", "books",
+                                        "allocs",   "losses",       "overhead",   "root"};
   json_t *o = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:[]}, s:{s:s, s:s}}", "mach6", MACH6_VERSION, "format",
-                        (int)M6_SNAPSHOT_VERSION, "target", "pid", (int)l->game, "name", l->argv[0], "exe", l->program->path,
-                        "unseen", "session", "state", "not attached", "reason", why);
+                        (int)M6_SNAPSHOT_VERSION, "target", "pid", (int)l->game, "name", l->argv[0], "exe",
+                        l->program->path, "unseen", "session", "state", "not attached", "reason", why);
   for (size_t i = 0; o && i < sizeof nothing / sizeof *nothing; i++) json_object_set_new(o, nothing[i], json_null());
   return o;
 }
@@ -79,9 +81,15 @@ static int save_as(const char *option, const char *path, json_t *value, enum mac
   return error;
 }
 
-/* How the game ended, into the report's session: the collector cannot know its exit status. */
-static json_t *with_ending(json_t *o, int status)
+/* What we know and the collector cannot: how the game ended, and, when it lived too briefly to be looked at, its file. */
+static json_t *with_ending(json_t *o, const struct launch *l)
 {
+  int status = l->status;
+  json_t *target = json_object_get(o, "target"), *name = json_object_get(target, "name");
+  const char *slash = strrchr(l->program->path, '/'), *base = slash ? slash + 1 : l->program->path;
+  if (json_is_null(json_object_get(target, "exe")) && json_is_string(name) && !strcmp(json_string_value(name), base) &&
+      json_integer_value(json_object_get(target, "pid")) == l->game)
+    json_object_set_new(target, "exe", json_string(l->program->path)); /* null for a path that is no UTF-8 */
   json_t *session = json_object_get(o, "session");
   if (session) {
     json_object_set_new(session, "exit_status", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null());
@@ -106,8 +114,10 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
       free(text);
     }
   }
-  if (o->json) save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l->status), MACH6_JSON);
-  if (o->out) save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l->status), MACH6_MSGPACK);
+  if (o->json)
+    save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
+  if (o->out)
+    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
 }
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
@@ -158,9 +168,14 @@ int m6_run(int argc, char **argv)
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
-  static const struct argp argp = {table, parse, "-- PROGRAM [ARGUMENT...]",
-                                   "Start a program, watch it, and report on stderr when it has ended. Its exit status is passed on.",
-                                   NULL, NULL, NULL};
+  static const struct argp argp = {
+    table,
+    parse,
+    "-- PROGRAM [ARGUMENT...]",
+    "Start a program, watch it, and report on stderr when it has ended. Its exit status is passed on.",
+    NULL,
+    NULL,
+    NULL};
   struct options o = {0};
   struct program program;
   struct launch l = {.program = &program, .profile = 1};
@@ -177,10 +192,11 @@ int m6_run(int argc, char **argv)
   program_inspect(&program);
   if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
   else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
-    snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim, strerror(error));
-  else if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
-    snprintf(why, sizeof why, "the collector is missing (%s: %s); set MACH6_COLLECTOR to where mach6-collector is", collector,
+    snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
              strerror(error));
+  else if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+    snprintf(why, sizeof why, "the collector is missing (%s: %s); set MACH6_COLLECTOR to where mach6-collector is",
+             collector, strerror(error));
   if (*why) {
     l.profile = 0;
     say("%s is not profiled: %s", o.argv[0], why);
@@ -196,7 +212,9 @@ int m6_run(int argc, char **argv)
   if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
     snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
   if (!s) {
-    if (!*why) snprintf(why, sizeof why, "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
+    if (!*why)
+      snprintf(why, sizeof why,
+               "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);
   }
   finish(&l, &o, s, why);

@@ -32,7 +32,8 @@ int save_check(const char *option, const char *path)
 {
   char whole[PATH_MAX], temp[PATH_MAX];
   struct stat st;
-  if (!stat(path, &st) && S_ISDIR(st.st_mode)) return say("%s %s: that is a folder; name a file in it", option, path), -1;
+  if (!stat(path, &st) && S_ISDIR(st.st_mode))
+    return say("%s %s: that is a folder; name a file in it", option, path), -1;
   if (direct(path)) {
     if (!strcmp(path, "-") || !access(path, W_OK)) return 0;
     return say("%s %s: %s", option, path, strerror(errno)), -1;

@@ -94,8 +94,11 @@ static pid_t resolve(const char *who, int *status)
     snprintf(also + used, sizeof also - used, "%s%d", used ? ", " : "", (int)pid);
   }
   if (d) closedir(d);
-  if (!best) return say("no process is named '%s'; 'mach6 ps' lists those that mach6 is loaded in", who), *status = EXIT_NO_PROCESS, 0;
-  if (equals > 1 && best_rank > 0) return say("'%s' could be any of %s: name one by its number", who, also), *status = EXIT_USAGE, 0;
+  if (!best)
+    return say("no process is named '%s'; 'mach6 ps' lists those that mach6 is loaded in", who),
+           *status = EXIT_NO_PROCESS, 0;
+  if (equals > 1 && best_rank > 0)
+    return say("'%s' could be any of %s: name one by its number", who, also), *status = EXIT_USAGE, 0;
   return best;
 }
 
@@ -106,19 +109,26 @@ static int explain(pid_t pid, int error)
   case MACH6_ENOTFOUND:
     if (!lives(pid)) return say("there is no process %d", (int)pid), EXIT_NO_PROCESS;
     if (has_file(M6_SEGMENT_PREFIX, pid))
-      return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid), EXIT_NO_CAPTURE;
-    return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with LD_PRELOAD=libmach6.so", (int)pid),
+      return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid),
+             EXIT_NO_CAPTURE;
+    return say(
+             "mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with LD_PRELOAD=libmach6.so",
+             (int)pid),
            EXIT_NOT_LOADED;
   case MACH6_EPERM:
-    return say("process %d is another user's: ask as that user, or as root (sudo mach6 stat %d)", (int)pid, (int)pid), EXIT_DENIED;
+    return say("process %d is another user's: ask as that user, or as root (sudo mach6 stat %d)", (int)pid, (int)pid),
+           EXIT_DENIED;
   case MACH6_EVERSION:
-    return say("process %d is captured by another version of mach6 than this one (%s): use the mach6 that came with its collector",
+    return say("process %d is captured by another version of mach6 than this one (%s): use the mach6 that came with "
+               "its collector",
                (int)pid, MACH6_VERSION),
            EXIT_VERSION;
   case MACH6_EINVALID:
-    return say("the live stats of process %d are damaged: stop its collector and start it again", (int)pid), EXIT_DAMAGED;
+    return say("the live stats of process %d are damaged: stop its collector and start it again", (int)pid),
+           EXIT_DAMAGED;
   case MACH6_EBUSY:
-    return say("the live stats of process %d cannot be read: its collector has not published yet, or died at it; try again, "
+    return say("the live stats of process %d cannot be read: its collector has not published yet, or died at it; try "
+               "again, "
                "or start it again with 'mach6-collector --pid %d'",
                (int)pid, (int)pid),
            EXIT_NO_CAPTURE;
@@ -222,14 +232,15 @@ int m6_stat(int argc, char **argv)
     {"watch", 'w', "SECONDS", OPTION_ARG_OPTIONAL, "Again every so many seconds (1), until the session is over", 0},
     {0},
   };
-  static const struct argp argp = {table, parse, "PID|NAME", "Show the live statistics of a process that a collector captures.",
-                                   NULL, NULL, NULL};
+  static const struct argp argp = {
+    table, parse, "PID|NAME", "Show the live statistics of a process that a collector captures.", NULL, NULL, NULL};
   struct options o = {0};
   int status = EXIT_OTHER;
   argv[0] = (char *)"mach6 stat";
   argp_err_exit_status = EXIT_USAGE;
   argp_parse(&argp, argc, argv, 0, NULL, &o);
-  if (o.msgpack && isatty(STDOUT_FILENO)) return say("msgpack is for programs: send it to a file or a pipe"), EXIT_USAGE;
+  if (o.msgpack && isatty(STDOUT_FILENO))
+    return say("msgpack is for programs: send it to a file or a pipe"), EXIT_USAGE;
   pid_t pid = resolve(o.who, &status);
   if (!pid) return status;
   mach6_stats *s;

@@ -36,7 +36,7 @@ struct page page_on(FILE *to, int fd)
 
 const char *ink(const struct page *p, enum ink i)
 {
-  static const char *const codes[INK_COUNT] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[32m",
+  static const char *const codes[INK_COUNT] = {"\033[0m",    "\033[1m",  "\033[2m",  "\033[32m",
                                                "\033[1;31m", "\033[33m", "\033[36m", "\033[35m"};
   return p->colour ? codes[i] : "";
 }
@@ -65,7 +65,8 @@ const char *t_time(const struct page *p, double s)
   double a = fabs(s);
   if (a == 0) return "0";
   if (a < 999.5e-9) snprintf(o, 48, "%.0f ns", s * 1e9);
-  else if (a < 999.5e-6) snprintf(o, 48, "%.*f %s", digits_after(s * 1e6) > 1 ? 1 : digits_after(s * 1e6), s * 1e6, micro);
+  else if (a < 999.5e-6)
+    snprintf(o, 48, "%.*f %s", digits_after(s * 1e6) > 1 ? 1 : digits_after(s * 1e6), s * 1e6, micro);
   else if (a < 0.9995) snprintf(o, 48, "%.*f ms", digits_after(s * 1e3), s * 1e3);
   else if (a < 600) snprintf(o, 48, "%.*f s", digits_after(s), s);
   else snprintf(o, 48, "%.1f min", s / 60);
@@ -113,8 +114,10 @@ const char *t_number(double v)
 {
   char *o = slot();
   if (!isfinite(v)) return "-";
-  if (fabs(v) >= 1000) return v < 0 ? (snprintf(o, 48, "-%s", t_count((uint64_t)(-v + 0.5))), o) : t_count((uint64_t)(v + 0.5));
-  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 2 ? 2 : digits_after(v) > 1 ? 2 : 1, v);
+  if (fabs(v) >= 1000)
+    return v < 0 ? (snprintf(o, 48, "-%s", t_count((uint64_t)(-v + 0.5))), o) : t_count((uint64_t)(v + 0.5));
+  if (v > 0 && v < 0.005) return "<0.01";
+  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 1 ? 2 : 1, v);
   return o;
 }
 

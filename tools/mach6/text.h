@@ -12,7 +12,7 @@
 struct page {
   FILE *to;
   int colour, utf8;
-  int width;        /* columns that may be used, 60..100 */
+  int width; /* columns that may be used, 60..100 */
 };
 enum ink { INK_PLAIN, INK_BOLD, INK_DIM, INK_GOOD, INK_BAD, INK_WARN, INK_BAR, INK_PEAK, INK_COUNT };
 

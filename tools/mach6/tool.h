@@ -11,17 +11,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* One table of exit statuses; the manual page mach6(1) repeats it. */
-enum m6_exit {
+/* One table of exit statuses; the manual page mach6(1) repeats it. 1 to 9 mean what they mean for mach6-collector. */
+enum m6_status {
   EXIT_FINE = 0,
   EXIT_OTHER = 1,        /* ps, stat: anything that has no number of its own */
   EXIT_USAGE = 2,        /* ps, stat: wrong use */
   EXIT_NO_PROCESS = 3,   /* no such process, or none of that name */
   EXIT_NOT_LOADED = 4,   /* it lives, but the shim is not in it */
-  EXIT_NO_CAPTURE = 5,   /* the shim is in it, but nobody captures it */
-  EXIT_DENIED = 6,       /* another user's */
-  EXIT_VERSION = 7,      /* another version of mach6 */
-  EXIT_DAMAGED = 8,      /* not what a collector writes */
+  EXIT_DENIED = 5,       /* another user's */
+  EXIT_VERSION = 6,      /* another version of mach6 */
+  EXIT_DAMAGED = 7,      /* not what a collector writes */
+  EXIT_NO_CAPTURE = 10,  /* the shim is in it, but nobody captures it */
   EXIT_RUN_FAILED = 125, /* run: mach6 itself failed, wrong use included; else it is the program's own status */
   EXIT_NOT_EXECUTABLE = 126,
   EXIT_NOT_FOUND = 127,

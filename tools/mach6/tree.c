@@ -12,13 +12,14 @@
 
 #define MOST_CHILDREN 24
 #define MOST_DEPTH 14
-#define NUMBERS 66 /* columns of the table's numbers */
+#define NUMBERS 68 /* columns of the table's numbers */
 
 struct table {
   const struct page *p;
-  double frames;   /* calls are by frame when positive, else in all */
-  uint64_t whole;  /* ns that are 100 % */
-  int label;       /* columns of the label */
+  double frames;  /* calls are by frame when positive, else in all */
+  uint64_t whole; /* ns that are 100 % */
+  int label;      /* columns of the label */
+  double least;   /* share below which a child is only counted */
 };
 
 static int longest_first(const void *a, const void *b)
@@ -47,7 +48,9 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   t_label(p, *n->label ? n->label : "(no name)", t->label - 1 - t_columns(p, branch));
   /* "µ" is two bytes and one column: printf pads by bytes. */
   const char *times[] = {t_time(p, s.time_avg), t_time(p, s.time_p50), t_time(p, s.time_p90), t_time(p, s.time_max)};
-  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share), n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
+  if (n->raw->kind == M6_NODE_THREAD) times[1] = times[2] = times[3] = ""; /* it lived once */
+  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share),
+          n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
   for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
   fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_number(allocs));
 }
@@ -62,7 +65,8 @@ static void below(const struct table *t, const mach6_node *parent, const char *l
   count = 0;
   for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) list[count++] = c;
   qsort(list, count, sizeof *list, longest_first);
-  unsigned shown = count > MOST_CHILDREN ? MOST_CHILDREN : depth >= MOST_DEPTH ? 0 : count;
+  unsigned shown = depth >= MOST_DEPTH ? 0 : count > MOST_CHILDREN ? MOST_CHILDREN : count;
+  while (shown && (double)list[shown - 1]->raw->time_sum < t->least * (double)t->whole) shown--;
   for (unsigned i = 0; i < shown; i++) {
     char branch[128], next[128];
     int last = i + 1 == count;
@@ -74,7 +78,7 @@ static void below(const struct table *t, const mach6_node *parent, const char *l
   if (shown < count) {
     uint64_t time = 0;
     for (unsigned i = shown; i < count; i++) time += list[i]->raw->time_sum;
-    fprintf(p->to, "  %s%s%s%s more below it, %s in all%s\n", ink(p, INK_DIM), lead, p->utf8 ? "└ " : "` ",
+    fprintf(p->to, "  %s%s%sand %s more, %s in all%s\n", ink(p, INK_DIM), lead, p->utf8 ? "└ " : "` ",
             t_count(count - shown), t_time(p, (double)time / 1e9), NO_INK(p));
   }
   free(list);
@@ -104,7 +108,7 @@ void report_tree(const struct page *p, const mach6_stats *s)
   double frames = 0;
   for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c))
     if (c->raw->kind == M6_NODE_FRAME) frames = (double)c->raw->count;
-  struct table t = {p, frames, 0, p->width - NUMBERS - 2};
+  struct table t = {p, frames, 0, p->width - NUMBERS - 2, 0};
   if (frames > 0) {
     report_heading(p, "A frame, by scope");
     head(&t);
@@ -127,6 +131,7 @@ void report_tree(const struct page *p, const mach6_stats *s)
     part(&t, root, M6_NODE_SCOPE, 0);
   }
   t.frames = 0;
+  t.least = frames > 0 ? 0.02 : 0; /* what happens once is worth less room */
   if (has(root, M6_NODE_STARTUP, 0) || has(root, M6_NODE_SHUTDOWN, 0)) {
     report_heading(p, frames > 0 ? "Before the first frame, after the last" : "The whole session");
     head(&t);
