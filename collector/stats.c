@@ -99,7 +99,7 @@ static int adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes)
     return error;
   }
   const struct m6_snap_node *raw = m6_snap_nodes(block);
-  size_t room = 0;
+  size_t room = 1;
   for (uint32_t i = 0; i < block->node_count; i++) room += raw[i].label_bytes + 1u;
   struct mach6_node *nodes = calloc(block->node_count + 1u, sizeof *nodes);
   char *labels = malloc(room), *at = labels;

@@ -22,7 +22,7 @@ static int look(unsigned frames)
   char *json;
   size_t bytes;
   if (!turn || mach6_node_stats(frame).count < frames || mach6_convert(frame, MACH6_JSON, &json, &bytes)) return 0;
-  printf("frames %llu scope %llu json %.39s\n", (unsigned long long)mach6_node_stats(frame).count,
+  printf("frames %llu scope %llu json %.40s\n", (unsigned long long)mach6_node_stats(frame).count,
          (unsigned long long)mach6_node_stats(turn).count, json);
   free(json);
   return 1;

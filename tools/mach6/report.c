@@ -111,7 +111,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
            s->spikes_total == 1 ? "frame was" : "frames were", s->spike_count > 1 ? ", the longest first" : "");
   report_heading(p, line);
   for (uint32_t i = 0; i < s->spike_count; i++) list[i] = &m6_snap_spikes(s)[i];
-  qsort(list, s->spike_count, sizeof list[0], worst_first);
+  qsort(list, s->spike_count, sizeof(const struct m6_snap_spike *), worst_first);
   for (int i = 0; i < (int)s->spike_count && i < most; i++) {
     const struct m6_snap_spike *k = list[i];
     fprintf(p->to, "  frame %s at %s: %s%s%s, the median was %s", t_count(k->frame), t_time(p, (double)k->at / 1e9),

@@ -117,7 +117,7 @@ const char *t_number(double v)
   if (fabs(v) >= 1000)
     return v < 0 ? (snprintf(o, 48, "-%s", t_count((uint64_t)(-v + 0.5))), o) : t_count((uint64_t)(v + 0.5));
   if (v > 0 && v < 0.005) return "<0.01";
-  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 1 ? 2 : 1, v);
+  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 2 ? 2 : digits_after(v), v);
   return o;
 }
 
