@@ -1,5 +1,5 @@
 /* origin - a library with an $ORIGIN of its own dlopens by bare name; so does its caller, who has none and must fail. */
-/* needs: libsibling.so */
+/* needs: libfindsclient.so */
 #include <dlfcn.h>
 #include <stdio.h>
 int main(int argc, char **argv)
