@@ -64,7 +64,7 @@ $B/libmach6stats.a: $(STATS_O)
 $B/libmach6stats.so: $(STATS_O)
 	$(call say,LD,$@)
 	$Q$(CC) -shared -Wl,-soname,libmach6stats.so.0 -o $@ $^ $(LDFLAGS) $(STATS_LIBS)
-$B/mach6-collector: $(COLL_O)
+$B/mach6-collector: $(COLL_O) $B/libmach6stats.a
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(COLL_LIBS)
 $(if $(STATS_C),$(eval all: $B/libmach6stats.a $B/libmach6stats.so))

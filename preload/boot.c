@@ -339,6 +339,8 @@ static void find_dlsym(void)
   for (unsigned i = 0; i < count && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) return;
   void *own = found;
+  m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
+  m6_poke((void **)&m6_real_dlsym, found);
   struct link_map *libc = m6_module_of((const void *)dlvsym);
   if (libc && m6_module_of(found) != libc) {
     void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
@@ -350,7 +352,9 @@ static void find_dlsym(void)
     }
   }
   m6_poke((void **)&m6_libc_dlsym, own);
-  m6_publish((void **)&m6_real_dlsym, found);
+  /* Asked by version, a preload's plain dlsym is passed over; asked by name, it is found when it comes after us. */
+  found = m6_libc_dlsym(RTLD_NEXT, "dlsym");
+  m6_publish((void **)&m6_real_dlsym, found && !m6_is_ours(found) ? found : own);
 }
 
 static void *next_symbol(const char *symbol)
@@ -459,6 +463,15 @@ static void look_around(void)
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
+#if defined(__x86_64__)
+                                         "dlsym"
+#endif
+  };
+  for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
+    first = m6_libc_dlsym(RTLD_DEFAULT, presents[i]);
+    if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PRESENT_NOT_FIRST);
+  }
   if (next.measure == no_usable) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_SIZES);
 }
 

@@ -227,9 +227,9 @@ struct m6_present {
   const void *caller;
   uint32_t symbol, route;
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
-  uint32_t entered;
+  uint32_t entered;   /* the session it began in; 0: inert */
 };
-/* On entry to a present and on its return. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
+/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
 void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uint64_t display, uint64_t drawable,
                       const void *caller) __attribute__((visibility("hidden")));
 void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));

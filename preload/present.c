@@ -123,6 +123,7 @@ static void record(const struct m6_present *p, unsigned flags, uint32_t stream, 
 /* The readings on entry, the clock last. A thread's first present gets its ring here, outside of what is measured. */
 static void read_entry(struct m6_present *p)
 {
+  if (m6_unlikely(m6_self.session != m6_peek(&m6_gate.collecting))) m6_thread_session();
   if (m6_unlikely(!m6_self.producer.records) && !m6_self.no_ring) m6_thread_ring();
   p->thread = m6_thread_reading();
   p->process = m6_process_reading();
@@ -153,7 +154,7 @@ void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uin
   outer = p;
   p->outermost = 1;
   if (!m6_collecting()) return;
-  p->entered = 1;
+  p->entered = m6_peek(&m6_gate.collecting);
   read_entry(p);
 }
 
@@ -166,7 +167,7 @@ void m6_present_leave(struct m6_present *p, int ok)
     return;
   }
   m6_self.present_depth = 0;
-  if (p->entered && m6_collecting()) {
+  if (p->entered && p->entered == m6_peek(&m6_gate.collecting)) {
     struct m6_reading thread = m6_thread_reading(), process = m6_process_reading();
     uint32_t stream = stream_of(p);
     uint64_t number = count(stream, p, ok);
@@ -178,7 +179,7 @@ void m6_present_leave(struct m6_present *p, int ok)
 
 void m6_present_also(const struct m6_present *p, uint64_t drawable, int ok)
 {
-  if (!p->entered || !m6_collecting()) return;
+  if (!p->entered || p->entered != m6_peek(&m6_gate.collecting)) return;
   struct m6_present other = *p;
   other.drawable = drawable;
   other.inner_drawable = 0;
@@ -190,7 +191,8 @@ void m6_present_also(const struct m6_present *p, uint64_t drawable, int ok)
 void m6_present_explicit(const void *caller)
 {
   struct m6_present p = {.symbol = M6_SYM_MACH6_FRAME, .route = M6_ROUTE_LINK, .caller = caller};
-  if (m6_self.present_depth && (const char *)&p < (const char *)outer) return; /* the present around it is the boundary */
+  if (m6_self.present_depth && (const char *)&p < (const char *)outer)
+    return; /* the present around it is the boundary */
   if (m6_collecting()) {
     read_entry(&p);
     uint32_t stream = stream_of(&p);
@@ -215,10 +217,8 @@ static void destroyed(uint64_t display, uint64_t drawable, uint64_t heir)
     }
     if (m6_peek(&s->drawable) != drawable || (display && m6_peek(&s->display) != display)) continue;
     if (!m6_claim(&who[i].key, &key, heir ? key_of(display, heir) : KEY_DEAD)) continue;
-    if (heir)
-      m6_poke(&s->drawable, heir);
-    else
-      m6_publish(&s->kind, 2);
+    if (heir) m6_poke(&s->drawable, heir);
+    else m6_publish(&s->kind, 2);
   }
 }
 

@@ -15,7 +15,8 @@ struct m6_choice {
   void *answer;
   void *jump; /* not NULL: go there instead of answering */
 };
-struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller) __attribute__((visibility("hidden")));
+struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller)
+  __attribute__((visibility("hidden")));
 void *m6_dlopen_target(const char *file, int mode) __attribute__((visibility("hidden")));
 void *m6_dlmopen_target(long space) __attribute__((visibility("hidden")));
 
@@ -29,7 +30,7 @@ static M6_COLD void *boot_dlsym(void)
  * nobody behind us has the function: an optional function must stay missing. dlerror is then what m6_next left. */
 static M6_COLD int next_is_missing(const char *name, const void *caller)
 {
-  void *first = m6_real_dlsym(RTLD_DEFAULT, name);
+  void *first = m6_libc_dlsym ? m6_libc_dlsym(RTLD_DEFAULT, name) : NULL;
   if (!first || !m6_is_ours(first)) return 0;
   const struct link_map *from = m6_module_of(caller), *m = m6_module_of((const void *)m6_dlsym_choose);
   while (m && m != from) m = m->l_prev;
@@ -38,17 +39,18 @@ static M6_COLD int next_is_missing(const char *name, const void *caller)
 
 struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller)
 {
-  struct m6_choice c = {NULL, (void *)m6_real_dlsym};
+  struct m6_choice c = {NULL, (void *)m6_observe((void **)&m6_real_dlsym)};
   if (m6_unlikely(!c.jump)) c.jump = boot_dlsym();
   int hook = m6_hook_find(name);
-  if (m6_likely(hook < 0)) return c;
-  if (handle == RTLD_NEXT) {
-    if (m6_real_dlsym && next_is_missing(name, caller)) c.jump = NULL;
+  if (handle == RTLD_NEXT) { /* only libc's own knows what that is: another preload's passes on its own address */
+    if (m6_libc_dlsym) c.jump = (void *)m6_libc_dlsym;
+    if (hook >= 0 && next_is_missing(name, caller)) c.jump = NULL;
     return c;
   }
+  if (m6_likely(hook < 0)) return c;
   void *found = ((void *(*)(void *, const char *))c.jump)(handle, name);
   c.jump = NULL;
-  if (!found) return c; /* and dlerror says what the real one left */
+  if (!found) return c;    /* and dlerror says what the real one left */
   if (m6_is_ours(found)) { /* the handle's scope includes us: is it defined behind us? */
     found = m6_next(name);
     if (!found && handle == RTLD_DEFAULT) found = m6_find_for_caller(name, caller);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 void glXSwapBuffers(void *, unsigned long);
 unsigned eglSwapBuffers(void *, void *);
@@ -103,6 +105,22 @@ static void contended(void) /* eight threads on one drawable, from its first pre
   for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
 }
 
+/* A child's presents are its own business. */
+static void forked(void)
+{
+  for (int i = 0; i < n; i++) {
+    CHECK(eglSwapBuffers((void *)1, (void *)2) == 1);
+    if (i % 5) continue;
+    pid_t child = fork();
+    if (child == 0) {
+      for (int k = 0; k < 10; k++) eglSwapBuffers((void *)1, (void *)(uintptr_t)(2 + k % 2));
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+}
+
 static void explicit_frames(void)
 {
   for (int i = 0; i < n; i++)
@@ -110,10 +128,13 @@ static void explicit_frames(void)
   for (int i = 0; i < n; i++) SDL_GL_SwapBuffers();
 }
 
-static const struct { const char *name; void (*run)(void); } modes[] = {
-  {"each", each},       {"default", by_default}, {"main", by_main},   {"next", by_next},
-  {"proc", by_proc},    {"threads", threads},    {"reuse", reuse},    {"flood", flood},
-  {"contended", contended}, {"explicit", explicit_frames},
+static const struct {
+  const char *name;
+  void (*run)(void);
+} modes[] = {
+  {"each", each},           {"default", by_default},       {"main", by_main},  {"next", by_next},
+  {"proc", by_proc},        {"threads", threads},          {"reuse", reuse},   {"flood", flood},
+  {"contended", contended}, {"explicit", explicit_frames}, {"forked", forked},
 };
 
 int main(int argc, char **argv)
