@@ -52,6 +52,15 @@ static void put_number(struct text *t, uint64_t v, unsigned base)
   put(t, d);
 }
 
+/* Would a line on stderr be a signal, for growing a file beyond RLIMIT_FSIZE? */
+static int stderr_is_full(size_t bytes)
+{
+  struct rlimit limit;
+  struct stat s;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && fstat(2, &s) == 0 && S_ISREG(s.st_mode) &&
+         (uint64_t)s.st_size + bytes > limit.rlim_cur;
+}
+
 void m6_reason(int asked_for, const char *what, int err)
 {
   static const struct {
@@ -83,7 +92,7 @@ void m6_reason(int asked_for, const char *what, int err)
     }
   }
   *t.at++ = '\n';
-  syscall(SYS_write, 2, line, (size_t)(t.at - line));
+  if (!stderr_is_full((size_t)(t.at - line))) syscall(SYS_write, 2, line, (size_t)(t.at - line));
   errno = e;
 }
 

@@ -193,6 +193,15 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   free(all);
 }
 
+static int cannot_run(const struct launch *l, int error)
+{
+  const char *path = l->program->path;
+  if (error == ENOENT && access(path, F_OK) == 0)
+    return say("cannot run %s: the interpreter that it names is not there", path), EXIT_NOT_FOUND;
+  say("cannot run %s: %s", path, strerror(error));
+  return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
 /* In the forked child: becomes the game. */
 static void become_game(const struct launch *l, const char *shim, uint64_t token, int go, int failed, void (*chld)(int))
 {
@@ -214,6 +223,7 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
       execv(again[0], again);
     }
   }
+  if (failed < 0) _exit(cannot_run(l, error));
   if (write(failed, &error, sizeof error) < 0) {}
   _exit(EXIT_NOT_FOUND);
 }
@@ -280,25 +290,20 @@ static void start_collector(struct launch *l, const char *collector, uint64_t to
   close(ready[0]);
 }
 
-static int cannot_run(const struct launch *l, int error)
-{
-  const char *path = l->program->path;
-  if (error == ENOENT && access(path, F_OK) == 0)
-    return say("cannot run %s: the interpreter that it names is not there", path), EXIT_NOT_FOUND;
-  say("cannot run %s: %s", path, strerror(error));
-  return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-}
-
 int launch_start(struct launch *l, const char *shim, const char *collector)
 {
   uint64_t token = 0;
-  int go[2], failed[2], pair[2], error = 0;
+  int go[2] = {-1, -1}, failed[2] = {-1, -1}, pair[2], error = 0;
   l->final_fd = l->end_fd = l->collector_err = l->shim_fd = l->witness_fd = -1;
   l->collector = l->witness = 0;
   while (!token)
     if (getrandom(&token, sizeof token, 0) != sizeof token) token = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
-  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC))
-    return say("cannot make a pipe: %s", strerror(errno)), EXIT_RUN_FAILED;
+  if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) { /* then without: it can still be run */
+    say("%s is not profiled: cannot make a pipe: %s", l->argv[0], strerror(errno));
+    l->profile = 0;
+    if (go[0] >= 0) close(go[0]), close(go[1]);
+    go[0] = go[1] = -1;
+  }
   if (l->profile && strpbrk(shim, " \t\n:;$")) {
     l->shim_fd = open(shim, O_RDONLY | O_CLOEXEC);
     if (l->shim_fd < 0) say("%s: %s; the game runs without it", shim, strerror(errno)), l->profile = 0;
@@ -311,8 +316,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   l->game = fork();
   if (l->game == 0) become_game(l, shim, token, go[0], failed[1], chld == SIG_IGN ? SIG_IGN : SIG_DFL);
   if (l->game < 0) return say("cannot start a process: %s", strerror(errno)), EXIT_RUN_FAILED;
-  close(go[0]);
-  close(failed[1]);
+  if (go[0] >= 0) close(go[0]), close(failed[1]);
   if (!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
     l->witness = fork();
     if (l->witness == 0) witness(pair[1]);
@@ -320,6 +324,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
     l->witness_fd = pair[0];
   }
   if (l->profile) start_collector(l, collector, token);
+  if (go[1] < 0) return 0;
   if (write(go[1], "", 1) != 1) {}
   close(go[1]);
   ssize_t n;
