@@ -8,6 +8,11 @@
 
 #include "utf8.h"
 
+static void add(uint64_t *sum, const uint64_t *counter)
+{
+  if (__builtin_add_overflow(*sum, m6_peek(counter), sum)) *sum = UINT64_MAX;
+}
+
 void m6_totals_read(const void *segment, struct m6_totals *out)
 {
   memset(out, 0, sizeof *out);
@@ -19,17 +24,17 @@ void m6_totals_read(const void *segment, struct m6_totals *out)
     const struct m6_slot *s = &slots[i];
     const struct m6_kind *kinds[4] = {&s->calloc_, &s->realloc_, &s->aligned, &s->new_};
     for (int k = 0; k < 4; k++) { /* before the total, as layout.h says */
-      out->kind_count[k] += m6_peek(&kinds[k]->count);
-      out->kind_bytes[k] += m6_peek(&kinds[k]->bytes);
+      add(&out->kind_count[k], &kinds[k]->count);
+      add(&out->kind_bytes[k], &kinds[k]->bytes);
     }
     m6_fence_acquire();
     out->live += (int64_t)m6_peek(&s->live);
-    out->allocs += m6_peek(&s->allocs);
-    out->bytes += m6_peek(&s->bytes);
-    out->frees += m6_peek(&s->frees);
-    out->mapped += m6_peek(&s->mapped);
-    out->maps += m6_peek(&s->maps);
-    out->lost += m6_peek(&s->lost);
+    add(&out->allocs, &s->allocs);
+    add(&out->bytes, &s->bytes);
+    add(&out->frees, &s->frees);
+    out->mapped += (int64_t)m6_peek(&s->mapped);
+    add(&out->maps, &s->maps);
+    add(&out->lost, &s->lost);
     if (m6_peek(&s->tid) != 0) out->threads++;
   }
 }

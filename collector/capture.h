@@ -26,9 +26,9 @@
 #define M6_THREAD_NAME_BYTES 16 /* as the kernel keeps them, with the NUL */
 #define M6_PRESENTS_AHEAD 64    /* a present's record may be written before its stream's counter, by so many at most */
 
-struct m6_totals { /* sums over all slots */
-  __int128 live;
-  uint64_t allocs, bytes, frees, mapped, maps, lost;
+struct m6_totals { /* sums over all slots; unsigned ones stay at UINT64_MAX when they get there */
+  __int128 live, mapped;
+  uint64_t allocs, bytes, frees, maps, lost;
   uint64_t kind_count[4], kind_bytes[4]; /* calloc, realloc, aligned, new */
   uint32_t threads;                      /* slots that have an owner */
 };

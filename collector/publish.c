@@ -248,6 +248,14 @@ static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
   s->series_frames_each = (uint32_t)f->series_each;
 }
 
+/* What a counter went up by, as far as JSON's integers reach. */
+static uint64_t grown(uint64_t now, uint64_t base, uint32_t *saturated)
+{
+  if (now >= base && now - base <= INT64_MAX) return now - base;
+  *saturated = 1;
+  return now < base ? 0 : INT64_MAX;
+}
+
 static void put_books(struct m6_capture *c, struct writer *w, const struct m6_closing *k, __int128 now, int final)
 {
   struct m6_snapshot *s = w->head;
@@ -268,7 +276,7 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   frame->d_others = m6_clamp(k->d_others, &clamped);
   if (t->nodes[t->shutdown].out) put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
   struct m6_account all = {1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
-  all.allocs = c->now.allocs - c->base.allocs;
+  all.allocs = grown(c->now.allocs, c->base.allocs, &clamped);
   all.time_max = all.time_sum;
   put_account(&w->nodes[0], &all, c->rate, &clamped);
   w->nodes[0].time_sum = w->nodes[0].time_max = s->elapsed_ns;
@@ -281,26 +289,29 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   s->verdict_batches = leak.batches;
 }
 
-static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s)
+/* `rest`: nobody counts any more. While somebody does, a block may be in one of two counters and not yet in the other. */
+static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s, int rest)
 {
   const struct m6_totals *n = &c->now, *b = &c->base;
   static const int kinds[4] = {M6_ALLOC_CALLOC, M6_ALLOC_REALLOC, M6_ALLOC_ALIGNED, M6_ALLOC_NEW};
-  uint64_t count = n->allocs - b->allocs, bytes = n->bytes - b->bytes;
-  uint32_t ignored = 0;
-  s->freed_bytes = bytes - (uint64_t)m6_clamp(n->live - b->live, &ignored);
-  for (int k = 0; k < 4; k++) {
-    uint64_t kc = n->kind_count[k] - b->kind_count[k], kb = n->kind_bytes[k] - b->kind_bytes[k];
-    s->allocs[kinds[k]].count = kc;
-    s->allocs[kinds[k]].bytes = kb;
-    count = count > kc ? count - kc : 0;
-    bytes = bytes > kb ? bytes - kb : 0;
+  uint32_t clamped = 0, torn = 0;
+  uint64_t count = grown(n->allocs, b->allocs, &clamped), bytes = grown(n->bytes, b->bytes, &clamped);
+  __int128 freed = (__int128)bytes - (n->live - b->live);
+  torn |= freed < 0;
+  s->freed_bytes = freed < 0 ? 0 : (uint64_t)m6_clamp(freed, &clamped);
+  for (int k = 0; k < 4; k++) { /* of the total, so that the kinds always sum up to it */
+    uint64_t kc = grown(n->kind_count[k], b->kind_count[k], &clamped), kb = grown(n->kind_bytes[k], b->kind_bytes[k], &clamped);
+    torn |= kc > count || kb > bytes;
+    count -= s->allocs[kinds[k]].count = kc < count ? kc : count;
+    bytes -= s->allocs[kinds[k]].bytes = kb < bytes ? kb : bytes;
   }
   s->allocs[M6_ALLOC_MALLOC].count = count;
   s->allocs[M6_ALLOC_MALLOC].bytes = bytes;
-  s->frees = n->frees - b->frees;
-  s->mapped = (int64_t)(n->mapped - b->mapped);
-  s->map_calls = n->maps - b->maps;
+  s->frees = grown(n->frees, b->frees, &clamped);
+  s->mapped = m6_clamp(n->mapped - b->mapped, &clamped);
+  s->map_calls = grown(n->maps, b->maps, &clamped);
   s->brk_growth = (int64_t)(c->head.brk_now - c->head.brk_start);
+  s->books_saturated |= clamped || (torn && rest);
 }
 
 static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
@@ -426,7 +437,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   put_frame_times(c, s);
   put_books(c, w, &k, reading, final);
   s->books_saturated |= clamped;
-  put_allocs(c, s);
+  put_allocs(c, s, final && c->agrees);
   put_losses(c, s);
   for (uint32_t i = 0; i < w->node_count; i++) s->abandoned += w->nodes[i].abandoned;
   s->price_pair_ns = o->price.pair;

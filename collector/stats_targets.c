@@ -54,11 +54,22 @@ static int same_process(const struct m6_target *t, const struct m6_proc *p)
   return p->start_ns <= t->load_ns + m6_proc_tick_ns();
 }
 
+/* By the file's name alone. */
+static int lives(const struct m6_target *t)
+{
+  struct m6_proc p;
+  int e = m6_proc_read(t->pid, &p);
+  if (e != 0) return e != ESRCH;
+  return p.state != 'Z' && p.state != 'X' && same_process(t, &p);
+}
+
 static void identify(struct m6_target *t, const struct m6_header *h)
 {
   t->version = h->version;
-  if (h->version != M6_LAYOUT_VERSION) {
+  if (h->version != M6_LAYOUT_VERSION) { /* but line 0 keeps its place in all versions */
+    uint64_t ours = own_pidns();
     t->problem = M6_TARGET_VERSION;
+    t->alive = h->pidns == 0 || h->pidns != ours || lives(t);
     return;
   }
   t->state = h->state;
@@ -215,7 +226,7 @@ size_t m6_reap(void)
   uint64_t boot_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   for (size_t i = 0; i < count; i++) {
     const struct m6_target *t = &list[i];
-    int stale = t->problem == M6_TARGET_STALE || (t->problem == M6_TARGET_UNFINISHED && !t->alive);
+    int stale = t->problem == M6_TARGET_STALE || ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive);
     if (!stale || !t->mine) continue;
     if (t->run_token != 0 && boot_ns < t->load_ns + RUN_GRACE_NS) continue;
     gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);

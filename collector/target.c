@@ -75,7 +75,7 @@ static int refuse_not_loaded(pid_t pid, struct m6_error *e)
   return m6_fail(e, M6_EXIT_NOT_LOADED, "process %d (%s) has not loaded the shim: " HOW_TO_LOAD, (int)pid, name);
 }
 
-static int refuse(const struct m6_target *t, struct m6_error *e)
+int m6_target_refuse(const struct m6_target *t, struct m6_error *e)
 {
   const char *file = t->file;
   switch (t->problem) {
@@ -127,7 +127,7 @@ int m6_find_pid(pid_t pid, char file[64], struct m6_error *e)
       bad = &list[i];
     }
   }
-  if (status < 0) status = bad ? refuse(bad, e) : refuse_not_loaded(pid, e);
+  if (status < 0) status = bad ? m6_target_refuse(bad, e) : refuse_not_loaded(pid, e);
   free(list);
   return status;
 }
@@ -160,7 +160,7 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   i->fd = i->pidfd = -1;
   i->who = *who;
   int in_run = run_token != 0 && i->who.run_token == run_token;
-  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return refuse(&i->who, e);
+  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return m6_target_refuse(&i->who, e);
   char path[128];
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
   i->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -169,12 +169,12 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
     i->who.problem = M6_TARGET_UNREADABLE;
     i->who.error = errno;
     m6_image_release(i, 0);
-    return refuse(&i->who, e);
+    return m6_target_refuse(&i->who, e);
   }
   if (!S_ISREG(st.st_mode) || st.st_size != M6_SEGMENT_BYTES || st.st_uid != i->who.uid) {
     i->who.problem = M6_TARGET_INVALID;
     m6_image_release(i, 0);
-    return refuse(&i->who, e);
+    return m6_target_refuse(&i->who, e);
   }
   if (flock(i->fd, LOCK_EX | LOCK_NB) != 0 || (i->who.collector_pid != 0 && i->who.collector_pid != (uint32_t)getpid())) {
     m6_image_release(i, 0);

@@ -35,6 +35,9 @@ int m6_find_pid(pid_t pid, char file[64], struct m6_error *e);
 /* The one living target whose name matches a glob. */
 int m6_find_name(const char *glob, char file[64], struct m6_error *e);
 
+/* Why it cannot be captured: an exit status, *e filled. For what has a problem. */
+int m6_target_refuse(const struct m6_target *who, struct m6_error *e);
+
 /* Maps it. `run_token` != 0: an image of that run, which may be dead already. */
 int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_token, struct m6_error *e);
 /* The file goes, and the lock; what is mapped stays. */

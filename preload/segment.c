@@ -198,6 +198,36 @@ static uint32_t choose_clock(void)
   return M6_CLOCK_MONOTONIC;
 }
 
+/* An exec keeps the pid and leaves the former image's segment behind, and nobody's: it is removed here. By identity: same pid
+ * in the same namespace, same user, and no collector or run has to do with it. */
+static void remove_former(const char *own_name, size_t prefix, uint64_t namespace)
+{
+  struct entry {
+    uint64_t inode, offset;
+    unsigned short bytes;
+    unsigned char type;
+    char name[];
+  };
+  char names[1024] __attribute__((aligned(8)));
+  long n;
+  int dir = (int)syscall(SYS_openat, AT_FDCWD, M6_SEGMENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (dir >= 0 && (n = syscall(SYS_getdents64, dir, names, sizeof names)) > 0)
+    for (long at = 0; at < n; at += ((struct entry *)(names + at))->bytes) {
+      const char *name = ((struct entry *)(names + at))->name;
+      struct m6_header h;
+      struct stat s;
+      if (strncmp(name, own_name, prefix) || !strcmp(name, own_name)) continue;
+      int fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+      if (fd < 0) continue;
+      size_t head = offsetof(struct m6_header, labels_refused);
+      int former = fstat(fd, &s) == 0 && s.st_uid == geteuid() && syscall(SYS_read, fd, &h, head) == (long)head &&
+                   h.magic == M6_SEGMENT_MAGIC && h.pidns == namespace && h.run_token == 0 && h.heartbeat_ns == 0;
+      syscall(SYS_close, fd);
+      if (former) syscall(SYS_unlinkat, dir, name, 0);
+    }
+  if (dir >= 0) syscall(SYS_close, dir);
+}
+
 int m6_segment_create(void)
 {
   struct text t = {path, path + sizeof path - 1};
@@ -207,7 +237,11 @@ int m6_segment_create(void)
   put(&t, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX);
   put_number(&t, (unsigned)pid, 10);
   put(&t, ".");
+  char *own_name = path + sizeof M6_SEGMENT_DIR;
+  uint64_t namespace = pid_namespace();
+  size_t prefix = (size_t)(t.at - own_name);
   put_number(&t, load, 16);
+  if (namespace) remove_former(own_name, prefix, namespace);
   if ((e = make_file(&what)) != 0) {
     m6_reason(m6_options.run, what, e);
     return e;
@@ -221,7 +255,7 @@ int m6_segment_create(void)
   h->load_ns = load;
   m6_site_key = (uint32_t)load | 1;
   h->run_token = m6_options.run_token;
-  h->pidns = pid_namespace();
+  h->pidns = namespace;
   h->header_bytes = sizeof *h;
   h->record_bytes = sizeof(struct m6_record);
   h->clock_kind = m6_clock_kind = choose_clock(); /* now: later there may be a filter on system calls */

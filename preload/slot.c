@@ -20,7 +20,7 @@
 __thread struct m6_thread m6_self __attribute__((aligned(64)));
 
 static uint64_t taken[M6_SLOTS / 64]; /* bit i: slot i has an owner; private, so that nobody else can confuse it */
-static uint32_t stacks[M6_SLOTS][M6_SCOPE_STACK];
+static uint64_t stacks[M6_SLOTS][M6_SCOPE_STACK];
 static pthread_key_t key;
 static uint32_t refusals; /* of slots and rings, since dead owners were last looked for */
 
@@ -72,7 +72,8 @@ static uint32_t take_slot(void)
     i = take_free_slot();
   }
   if (!i) return 0;
-  if (m6_ensure(M6_OFF_SLOTS + i * (uint32_t)sizeof(struct m6_slot), sizeof(struct m6_slot))) {
+  /* And all below it: the collector reads up to slots_used, and reading a page that is not there would reserve it, or be a SIGBUS. */
+  if (m6_ensure(M6_OFF_SLOTS, (i + 1) * (uint32_t)sizeof(struct m6_slot))) {
     free_slot(i);
     return 0;
   }
@@ -193,20 +194,20 @@ static struct m6_ring_head *ring_head(uint32_t i)
   return (struct m6_ring_head *)((char *)m6_seg + M6_OFF_RING_HEADS) + i;
 }
 
+/* Claims the next ring, from `from` up. All heads up to it are reserved by then: the collector reads them up to rings_used. */
 static uint32_t next_ring(uint32_t from)
 {
   uint32_t used = m6_peek(&m6_seg->rings_used), i;
   do {
     i = used < from ? from : used;
-    if (i >= M6_RINGS) return M6_RINGS;
+    if (i >= M6_RINGS || m6_ensure(M6_OFF_RING_HEADS, (i + 1) * (uint32_t)sizeof(struct m6_ring_head))) return M6_RINGS;
   } while (!m6_claim(&m6_seg->rings_used, &used, i + 1));
   return i;
 }
 
 static int reserve_ring(uint32_t i)
 {
-  return !m6_ensure(M6_OFF_RING_HEADS + i * (uint32_t)sizeof(struct m6_ring_head), sizeof(struct m6_ring_head)) &&
-         !m6_ensure(m6_ring_offset(i), m6_ring_capacity(i) * (uint32_t)sizeof(struct m6_record));
+  return !m6_ensure(m6_ring_offset(i), m6_ring_capacity(i) * (uint32_t)sizeof(struct m6_record));
 }
 
 /* 1 + the index of a new ring whose memory is reserved, or 0. Where there is no memory for a large one, a small one. */

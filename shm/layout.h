@@ -60,7 +60,8 @@ struct m6_stream {      /* one present stream; claimed by CAS on kind, then writ
 };
 
 struct m6_header {
-  /* line 0: identity; written once, before magic is published */
+  /* line 0: identity; written once, before magic is published. It keeps its place in every version, so that what a dead target of
+   * any version has left can be told */
   uint64_t magic;
   uint32_t version;
   uint32_t pointer_bits;

@@ -173,6 +173,14 @@ static int is_over(const mach6_stats *s, pid_t pid)
   return now > n->published_ns && now - n->published_ns > M6_HEARTBEAT_LOST_MS * 1000000ull && !lives(pid);
 }
 
+/* Seconds since the last publication of a session that is not over, when they are too many; else 0. */
+static unsigned silent_for(const mach6_stats *s)
+{
+  uint64_t now = m6_monotonic_ns(), then = mach6_stats_snapshot(s)->published_ns;
+  if (mach6_stats_ended(s) || now <= then || now - then <= M6_HEARTBEAT_LOST_MS * 1000000ull) return 0;
+  return (unsigned)((now - then) / 1000000000u);
+}
+
 static int watch(mach6_stats *s, pid_t pid, const struct options *o)
 {
   uint64_t shown = 0;
@@ -183,7 +191,7 @@ static int watch(mach6_stats *s, pid_t pid, const struct options *o)
       if (status) return status;
       shown = n->publishes;
       silent = 0;
-    } else if (m6_monotonic_ns() - n->published_ns > M6_HEARTBEAT_LOST_MS * 1000000ull && !silent++) {
+    } else if (silent_for(s) && !silent++) {
       say("the collector of process %d has been silent for %d s", (int)pid, M6_HEARTBEAT_LOST_MS / 1000);
     }
     if (is_over(s, pid)) break;
@@ -246,7 +254,10 @@ int m6_stat(int argc, char **argv)
   mach6_stats *s;
   int error = mach6_stats_open(pid, &s);
   if (error) return explain(pid, error);
+  unsigned silent = silent_for(s);
   status = o.watch > 0 ? watch(s, pid, &o) : show(s, &o);
+  if (!o.watch && !status && silent)
+    say("the collector of process %d has been silent for %u s: this is the last that it published", (int)pid, silent);
   mach6_stats_close(s);
   return status;
 }
