@@ -72,6 +72,34 @@ static void committed_nonsense(void **state)
   }
 }
 
+/* An index that jumps is put right, once, and what comes after it is read. */
+static void indices_that_jump(void **state)
+{
+  (void)state;
+  static const uint64_t jumps[] = {5000, 1ull << 32, UINT64_MAX / 2};
+  for (size_t k = 0; k < sizeof jumps / sizeof jumps[0]; k++) {
+    fx_open(&f, 1);
+    uint32_t label = fx_label(&f, "label");
+    assert_int_equal(m6_capture_open(&c, f.segment, 0, NULL, NULL), 0);
+    struct m6_ring_head *head = m6_segment_ring(f.segment, 0);
+    fx_mark(&f, 0, label), fx_done(&f, 0);
+    m6_capture_drain(&c, 0);
+    head->claimed += jumps[k];
+    m6_capture_drain(&c, 0);
+    assert_int_equal(c.bad, 1);
+    assert_int_equal(head->consumed, head->claimed);
+    fx_mark(&f, 0, label), fx_done(&f, 0);
+    m6_capture_drain(&c, 1);
+    struct m6_snapshot *s = fx_finish(&c, 1);
+    fx_check(s);
+    assert_int_equal(fx_find(s, "(unnamed)/label")->count, 2);
+    assert_int_equal(s->bad_records, 1);
+    free(s);
+    m6_capture_close(&c);
+    fx_close(&f);
+  }
+}
+
 static void a_little_of_everything(uint32_t label)
 {
   for (unsigned t = 0; t < FX_THREADS; t++) {
@@ -252,7 +280,7 @@ static void counters_at_their_ends_saturate(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(random_bytes), cmocka_unit_test(committed_nonsense), cmocka_unit_test(each_field_at_its_extremes),
+    cmocka_unit_test(random_bytes), cmocka_unit_test(committed_nonsense), cmocka_unit_test(indices_that_jump), cmocka_unit_test(each_field_at_its_extremes),
     cmocka_unit_test(damage_between_polls), cmocka_unit_test(truncated_while_mapped), cmocka_unit_test(big_numbers_are_exact),
     cmocka_unit_test(counters_at_their_ends_saturate)};
   return cmocka_run_group_tests(tests, NULL, NULL);
