@@ -41,9 +41,10 @@ $B/preload/%.S.o: preload/%.S
 	$(call say,AS,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) -I. -MMD -MP -c -o $@ $<
-$B/libmach6.so: $(SHIM_O)
+$B/libmach6.so: $(SHIM_O) preload/libmach6.map
 	$(call say,LD,$@)
-	$Q$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-z,defs -Wl,-z,now -Wl,--as-needed
+	$Q$(CC) -shared -o $@ $(SHIM_O) $(LDFLAGS) -Wl,-z,defs -Wl,-z,now -Wl,--as-needed \
+	  -Wl,--version-script=preload/libmach6.map
 $(if $(SHIM_C),$(eval all: $B/libmach6.so))
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------

@@ -107,26 +107,39 @@ M6_EXPORT void *malloc(size_t n)
 }
 void *m6_hook_malloc(size_t) HOOK(malloc);
 
-M6_EXPORT void free(void *p)
+/* Apart, so that the inert half needs no stack. */
+static __attribute__((noinline)) void free_counted(void *p)
 {
-  if (!m6_counting()) {
-    m6_real.free(p);
-    return;
-  }
   if (m6_likely(p != NULL)) count_free(m6_real.measure(p));
   m6_real.free(p);
 }
+M6_EXPORT void free(void *p)
+{
+  if (!m6_counting())
+    m6_real.free(p);
+  else
+    free_counted(p);
+}
 void m6_hook_free(void *) HOOK(free);
 
-M6_EXPORT void *calloc(size_t m, size_t n)
+/* The other hooks in two halves each: COUNTED makes the exported one, whose inert half needs no stack, and opens the second. */
+#define COUNTED(type, name, params, args)                                                                              \
+  static __attribute__((noinline)) type name##_counted params;                                                         \
+  M6_EXPORT type name params                                                                                           \
+  {                                                                                                                    \
+    if (!m6_counting()) return m6_real.name args;                                                                      \
+    return name##_counted args;                                                                                        \
+  }                                                                                                                    \
+  type m6_hook_##name params HOOK(name);                                                                               \
+  static type name##_counted params
+
+COUNTED(void *, calloc, (size_t m, size_t n), (m, n))
 {
-  if (!m6_counting()) return m6_real.calloc(m, n);
   struct seen before = seen_so_far();
   void *p = m6_real.calloc(m, n);
   if (m6_likely(p != NULL) && nothing_since(before)) count_alloc(p, KIND(calloc_));
   return p;
 }
-void *m6_hook_calloc(size_t, size_t) HOOK(calloc);
 
 /* One shape for realloc and reallocarray: p's bytes go before, the new block's come after. */
 #define RESIZE(p, freed, call)                                                                                         \
@@ -146,49 +159,33 @@ void *m6_hook_calloc(size_t, size_t) HOOK(calloc);
     return q;                                                                                                          \
   } while (0)
 
-M6_EXPORT void *realloc(void *p, size_t n)
+COUNTED(void *, realloc, (void *p, size_t n), (p, n)) { RESIZE(p, n == 0, m6_real.realloc(p, n)); }
+COUNTED(void *, reallocarray, (void *p, size_t m, size_t n), (p, m, n))
 {
-  if (!m6_counting()) return m6_real.realloc(p, n);
-  RESIZE(p, n == 0, m6_real.realloc(p, n));
-}
-void *m6_hook_realloc(void *, size_t) HOOK(realloc);
-
-M6_EXPORT void *reallocarray(void *p, size_t m, size_t n)
-{
-  if (!m6_counting()) return m6_real.reallocarray(p, m, n);
   RESIZE(p, m == 0 || n == 0, m6_real.reallocarray(p, m, n));
 }
-void *m6_hook_reallocarray(void *, size_t, size_t) HOOK(reallocarray);
 
 /* ---- aligned ones ----------------------------------------------------------------------------------------------- */
 
 #define ALIGNED(call)                                                                                                  \
   do {                                                                                                                 \
-    if (!m6_counting()) return call;                                                                                   \
     struct seen before = seen_so_far();                                                                                \
     void *p = call;                                                                                                    \
     if (p && nothing_since(before)) count_alloc(p, KIND(aligned));                                                     \
     return p;                                                                                                          \
   } while (0)
 
-M6_EXPORT void *memalign(size_t align, size_t n) { ALIGNED(m6_real.memalign(align, n)); }
-void *m6_hook_memalign(size_t, size_t) HOOK(memalign);
-M6_EXPORT void *aligned_alloc(size_t align, size_t n) { ALIGNED(m6_real.aligned_alloc(align, n)); }
-void *m6_hook_aligned_alloc(size_t, size_t) HOOK(aligned_alloc);
-M6_EXPORT void *valloc(size_t n) { ALIGNED(m6_real.valloc(n)); }
-void *m6_hook_valloc(size_t) HOOK(valloc);
-M6_EXPORT void *pvalloc(size_t n) { ALIGNED(m6_real.pvalloc(n)); }
-void *m6_hook_pvalloc(size_t) HOOK(pvalloc);
-
-M6_EXPORT int posix_memalign(void **out, size_t align, size_t n)
+COUNTED(void *, memalign, (size_t align, size_t n), (align, n)) { ALIGNED(m6_real.memalign(align, n)); }
+COUNTED(void *, aligned_alloc, (size_t align, size_t n), (align, n)) { ALIGNED(m6_real.aligned_alloc(align, n)); }
+COUNTED(void *, valloc, (size_t n), (n)) { ALIGNED(m6_real.valloc(n)); }
+COUNTED(void *, pvalloc, (size_t n), (n)) { ALIGNED(m6_real.pvalloc(n)); }
+COUNTED(int, posix_memalign, (void **out, size_t align, size_t n), (out, align, n))
 {
-  if (!m6_counting()) return m6_real.posix_memalign(out, align, n);
   struct seen before = seen_so_far();
   int e = m6_real.posix_memalign(out, align, n);
   if (e == 0 && *out && nothing_since(before)) count_alloc(*out, KIND(aligned));
   return e;
 }
-int m6_hook_posix_memalign(void **, size_t, size_t) HOOK(posix_memalign);
 
 /* ---- the rest --------------------------------------------------------------------------------------------------- */
 

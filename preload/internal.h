@@ -98,7 +98,7 @@ struct m6_thread {
   uint32_t pending_lost;      /* records lost since the last one that fitted */
   uint32_t no_ring;           /* 1: asked and refused, or not allowed; do not ask again this session */
   uint32_t session;           /* gate.collecting when the words above were last known to be of this session */
-  uint32_t *stack;            /* stack pointers of the innermost open scopes, a ring of M6_SCOPE_STACK; NULL without a slot */
+  uint64_t *stack;            /* where the innermost open scopes were marked, a ring of M6_SCOPE_STACK; NULL without a slot */
   uint64_t shared_allocs;     /* events of this thread that went to slot 0: to tell whether a nested call was counted */
   uint64_t shared_frees;
 };

@@ -72,23 +72,29 @@ MACH6_SHARED_ void mach6_lookup_(void)
     __atomic_store_n(&to[i], mach6_dlsym_ ? mach6_dlsym_((void *)0 /* RTLD_DEFAULT */, names[i]) : (void *)0, __ATOMIC_RELAXED);
 }
 
+/* The shim tells whose scope a done closes by the caller's stack pointer: no tail calls. */
+#define MACH6_NO_TAIL_CALL_ __asm__ __volatile__("")
 #define MACH6_CALL_(name) (__atomic_load_n(&mach6_calls_.name, __ATOMIC_RELAXED))
 
 MACH6_INLINE_ unsigned mach6_mark(const char *label)
 {
   unsigned (*f)(const char *) = MACH6_CALL_(mark);
-  return __builtin_expect(f != 0, 0) ? f(label) : 0;
+  unsigned depth = __builtin_expect(f != 0, 0) ? f(label) : 0;
+  MACH6_NO_TAIL_CALL_;
+  return depth;
 }
 MACH6_INLINE_ unsigned mach6_mark_literal_(struct mach6_site *site, const char *label)
 {
   unsigned (*f)(struct mach6_site *, const char *) = MACH6_CALL_(mark_site);
-  return __builtin_expect(f != 0, 0) ? f(site, label) : 0;
+  unsigned depth = __builtin_expect(f != 0, 0) ? f(site, label) : 0;
+  MACH6_NO_TAIL_CALL_;
+  return depth;
 }
 MACH6_INLINE_ void mach6_done(void)
 {
   void (*f)(void) = MACH6_CALL_(done);
   if (__builtin_expect(f != 0, 0)) f();
-  __asm__ volatile(""); /* no tail call: the shim tells by the stack pointer whose scope this closes */
+  MACH6_NO_TAIL_CALL_;
 }
 MACH6_INLINE_ void mach6_done_to(unsigned depth)
 {
@@ -102,30 +108,31 @@ MACH6_INLINE_ void mach6_frame(void)
 }
 MACH6_INLINE_ void mach6_close_(unsigned *depth) { mach6_done_to(*depth); }
 
+/* Each is to end in a jump, so that the shim sees the caller's stack and not this one. */
 MACH6_SHARED_ unsigned mach6_first_mark_(const char *label)
 {
   mach6_lookup_();
-  return mach6_mark(label);
+  return MACH6_CALL_(mark) ? MACH6_CALL_(mark)(label) : 0;
 }
 MACH6_SHARED_ unsigned mach6_first_mark_site_(struct mach6_site *site, const char *label)
 {
   mach6_lookup_();
-  return mach6_mark_literal_(site, label);
+  return MACH6_CALL_(mark_site) ? MACH6_CALL_(mark_site)(site, label) : 0;
 }
 MACH6_SHARED_ void mach6_first_done_(void)
 {
   mach6_lookup_();
-  mach6_done();
+  if (MACH6_CALL_(done)) MACH6_CALL_(done)();
 }
 MACH6_SHARED_ void mach6_first_done_to_(unsigned depth)
 {
   mach6_lookup_();
-  mach6_done_to(depth);
+  if (MACH6_CALL_(done_to)) MACH6_CALL_(done_to)(depth);
 }
 MACH6_SHARED_ void mach6_first_frame_(void)
 {
   mach6_lookup_();
-  mach6_frame();
+  if (MACH6_CALL_(frame)) MACH6_CALL_(frame)();
 }
 
 /* mach6_mark: a place whose argument is written as a literal gets a memory of its own; `(mach6_mark)(text)` never does. The

@@ -2,10 +2,11 @@
  *
  * Promise: inert, one branch. Collecting, one clock read and one record each; no system call, no lock, no wait; from signal
  * handlers too. Depth is exact whether or not records fit.
- * mach6_done_here is mach6_done as mach6.h calls it, never as a tail call: when its caller's stack pointer is not that of the
- * innermost mark it looks for the mark that it belongs to; found within 16, the scopes above were left by longjmp or
- * throw, and the record says so. The plain mach6_done must not guess: jumped to at the end of a function, it
- * would see the stack pointer of that function's caller and close the caller's scope.
+ * A done whose caller's stack pointer is not that of the innermost mark looks for the mark that it belongs to, 16 deep at
+ * most: when found, the scopes above were left by longjmp or throw, and the record says so. In doubt it closes one:
+ *   - where all marks come from one return address, a wrapper opens the scopes, and stack pointers mean little;
+ *   - a done in tail position has the stack pointer of its caller's caller, so where tail calls are possible, scopes of one
+ *     frame alone above the match are taken for its own.
  * May call: slot.c, segment.c's m6_poll_control, present.c's m6_present_explicit.
  */
 #include <string.h>
@@ -18,14 +19,16 @@ struct mach6_site { /* as in mach6.h; the caller's memory, ours for the length o
 M6_EXPORT unsigned mach6_mark(const char *label);
 M6_EXPORT unsigned mach6_mark_site(struct mach6_site *site, const char *label);
 M6_EXPORT void mach6_done(void);
-M6_EXPORT void mach6_done_here(void);
+M6_EXPORT void mach6_done_here(void); /* the same, by a caller that promises that this is no tail call: mach6.h */
 M6_EXPORT void mach6_done_to(unsigned depth);
 M6_EXPORT void mach6_frame(void);
 
 #define SEARCH 16u
 #define INLINE static inline __attribute__((always_inline))
-/* The caller's stack pointer before its call. Must be taken in the exported function itself. */
+/* Where a call comes from: the stack pointer before it (in units of 16 bytes) below, the return address above. Must be
+ * taken in the exported function itself. */
 #define CALLER_STACK ((uint32_t)((uintptr_t)__builtin_dwarf_cfa() >> 4))
+#define CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0) << 32 | CALLER_STACK)
 
 static uint32_t saturated(uint32_t depth) { return depth > 0xffff ? 0xffff : depth; }
 
@@ -102,29 +105,29 @@ static uint32_t label_of(const char *text)
 
 /* ---- marks ------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) unsigned mark_slow(uint32_t label, uint32_t sp)
+static __attribute__((noinline)) unsigned mark_slow(uint32_t label, uint64_t from)
 {
   struct m6_thread *t = &m6_self;
   int ready = m6_ring_ready(1);
   uint32_t depth = t->depth;
-  if (t->stack) m6_poke(&t->stack[depth % M6_SCOPE_STACK], sp);
+  if (t->stack) m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
   m6_poke(&t->depth, depth + 1);
-  if (ready) record(t, M6_REC_MARK, 0, label, depth, sp);
+  if (ready) record(t, M6_REC_MARK, 0, label, depth, (uint32_t)from);
   return depth;
 }
 
 /* Depth rises before the record is claimed, and falls after: a handler's records in between then belong to scopes that the
  * reader has not met yet, or no more, and never close one that is open. */
-INLINE unsigned mark(uint32_t label, uint32_t sp)
+INLINE unsigned mark(uint32_t label, uint64_t from)
 {
   struct m6_thread *t = &m6_self;
   uint64_t index;
-  if (m6_unlikely(!quick(t, &index))) return mark_slow(label, sp);
+  if (m6_unlikely(!quick(t, &index))) return mark_slow(label, from);
   uint64_t clock = quick_now();
   uint32_t depth = t->depth;
-  m6_poke(&t->stack[depth % M6_SCOPE_STACK], sp);
+  m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
   m6_poke(&t->depth, depth + 1);
-  record_quick(t, index, clock, M6_REC_MARK, label, depth, sp);
+  record_quick(t, index, clock, M6_REC_MARK, label, depth, (uint32_t)from);
   return depth;
 }
 
@@ -137,22 +140,22 @@ static M6_COLD unsigned mark_inert(void)
 unsigned mach6_mark(const char *label)
 {
   if (!m6_collecting()) return mark_inert();
-  return mark(label_of(label), CALLER_STACK);
+  return mark(label_of(label), CALLER);
 }
 
-static __attribute__((noinline)) unsigned mark_site_new(struct mach6_site *site, const char *label, uint32_t sp)
+static __attribute__((noinline)) unsigned mark_site_new(struct mach6_site *site, const char *label, uint64_t from)
 {
   uint32_t id = label_of(label);
   m6_poke(&site->id, id);
   m6_publish(&site->key, m6_site_key);
-  return mark(id, sp);
+  return mark(id, from);
 }
 
 unsigned mach6_mark_site(struct mach6_site *site, const char *label)
 {
   if (!m6_collecting()) return mark_inert();
-  if (m6_unlikely(m6_observe(&site->key) != m6_site_key)) return mark_site_new(site, label, CALLER_STACK);
-  return mark(m6_peek(&site->id), CALLER_STACK);
+  if (m6_unlikely(m6_observe(&site->key) != m6_site_key)) return mark_site_new(site, label, CALLER);
+  return mark(m6_peek(&site->id), CALLER);
 }
 
 /* ---- dones ------------------------------------------------------------------------------------------------------ */
@@ -164,7 +167,21 @@ static void close_to(struct m6_thread *t, uint32_t depth, unsigned flags, uint32
   m6_poke(&t->depth, depth);
 }
 
-static __attribute__((noinline)) void done_slow(uint32_t sp, int guess)
+/* How many scopes above the one that this done belongs to were left. */
+static uint32_t abandoned(const struct m6_thread *t, uint32_t depth, uint32_t sp, int tail_call)
+{
+  uint64_t top = m6_peek(&t->stack[(depth - 1) % M6_SCOPE_STACK]);
+  int one_frame = 1;
+  if ((uint32_t)top == sp) return 0;
+  for (uint32_t i = 1; i <= SEARCH && i < depth; i++) {
+    uint64_t e = m6_peek(&t->stack[(depth - 1 - i) % M6_SCOPE_STACK]);
+    if ((uint32_t)e == sp) return e >> 32 == top >> 32 || (tail_call && one_frame) ? 0 : i;
+    if ((uint32_t)e != (uint32_t)top) one_frame = 0;
+  }
+  return 0;
+}
+
+static __attribute__((noinline)) void done_slow(uint32_t sp, int tail_call)
 {
   struct m6_thread *t = &m6_self;
   if (t->session != m6_peek(&m6_gate.collecting)) m6_thread_session();
@@ -173,24 +190,18 @@ static __attribute__((noinline)) void done_slow(uint32_t sp, int guess)
     m6_shared_add(&m6_seg->underflows, 1);
     return;
   }
-  uint32_t above = 0;
-  if (guess && t->stack && m6_peek(&t->stack[(depth - 1) % M6_SCOPE_STACK]) != sp)
-    for (uint32_t i = 1; i <= SEARCH && i < depth; i++)
-      if (m6_peek(&t->stack[(depth - 1 - i) % M6_SCOPE_STACK]) == sp) {
-        above = i;
-        break;
-      }
+  uint32_t above = t->stack ? abandoned(t, depth, sp, tail_call) : 0;
   close_to(t, depth - 1 - above, above ? M6_FLAG_ABANDONED : 0, sp);
 }
 
-INLINE void done(uint32_t sp, int guess)
+INLINE void done(uint32_t sp, int tail_call)
 {
   struct m6_thread *t = &m6_self;
   uint64_t index;
   uint32_t depth = t->depth - 1;
   if (m6_unlikely(!quick(t, &index)) || m6_unlikely((int32_t)depth < 0) ||
-      (guess && m6_unlikely(m6_peek(&t->stack[depth % M6_SCOPE_STACK]) != sp))) {
-    done_slow(sp, guess);
+      m6_unlikely((uint32_t)m6_peek(&t->stack[depth % M6_SCOPE_STACK]) != sp)) {
+    done_slow(sp, tail_call);
     return;
   }
   record_quick(t, index, quick_now(), M6_REC_DONE, 0, depth, sp);
@@ -199,12 +210,11 @@ INLINE void done(uint32_t sp, int guess)
 
 void mach6_done(void)
 {
-  if (m6_collecting()) done(CALLER_STACK, 0);
+  if (m6_collecting()) done(CALLER_STACK, 1);
 }
-
 void mach6_done_here(void)
 {
-  if (m6_collecting()) done(CALLER_STACK, 1);
+  if (m6_collecting()) done(CALLER_STACK, 0);
 }
 
 static __attribute__((noinline)) void done_to_slow(struct m6_thread *t, uint32_t depth, uint32_t sp)

@@ -207,6 +207,36 @@ static uint32_t choose_clock(void)
   return M6_CLOCK_MONOTONIC;
 }
 
+/* An exec keeps the pid and leaves the former image's segment behind, and nobody's: it is removed here. By identity: same pid
+ * in the same namespace, same user, and no collector or run has to do with it. */
+static void remove_former(const char *own_name, size_t prefix, uint64_t namespace)
+{
+  struct entry {
+    uint64_t inode, offset;
+    unsigned short bytes;
+    unsigned char type;
+    char name[];
+  };
+  char names[1024] __attribute__((aligned(8)));
+  long n;
+  int dir = (int)syscall(SYS_openat, AT_FDCWD, M6_SEGMENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (dir >= 0 && (n = syscall(SYS_getdents64, dir, names, sizeof names)) > 0)
+    for (long at = 0; at < n; at += ((struct entry *)(names + at))->bytes) {
+      const char *name = ((struct entry *)(names + at))->name;
+      struct m6_header h;
+      struct stat s;
+      if (strncmp(name, own_name, prefix) || !strcmp(name, own_name)) continue;
+      int fd = (int)syscall(SYS_openat, dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+      if (fd < 0) continue;
+      size_t head = offsetof(struct m6_header, labels_refused);
+      int former = fstat(fd, &s) == 0 && s.st_uid == geteuid() && syscall(SYS_read, fd, &h, head) == (long)head &&
+                   h.magic == M6_SEGMENT_MAGIC && h.pidns == namespace && h.run_token == 0 && h.heartbeat_ns == 0;
+      syscall(SYS_close, fd);
+      if (former) syscall(SYS_unlinkat, dir, name, 0);
+    }
+  if (dir >= 0) syscall(SYS_close, dir);
+}
+
 int m6_segment_create(void)
 {
   struct text t = {path, path + sizeof path - 1};
@@ -216,7 +246,11 @@ int m6_segment_create(void)
   put(&t, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX);
   put_number(&t, (unsigned)pid, 10);
   put(&t, ".");
+  char *own_name = path + sizeof M6_SEGMENT_DIR;
+  uint64_t namespace = pid_namespace();
+  size_t prefix = (size_t)(t.at - own_name);
   put_number(&t, load, 16);
+  if (namespace) remove_former(own_name, prefix, namespace);
   if ((e = make_file(&what)) != 0) {
     m6_reason(m6_options.run, what, e);
     return e;
@@ -230,7 +264,7 @@ int m6_segment_create(void)
   h->load_ns = load;
   m6_site_key = (uint32_t)load | 1;
   h->run_token = m6_options.run_token;
-  h->pidns = pid_namespace();
+  h->pidns = namespace;
   h->header_bytes = sizeof *h;
   h->record_bytes = sizeof(struct m6_record);
   h->clock_kind = m6_clock_kind = choose_clock(); /* now: later there may be a filter on system calls */
@@ -244,13 +278,18 @@ int m6_segment_create(void)
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-/* libc keeps the break in a variable; reading it is no system call. 0 where there is none. */
+/* libc keeps the break in a variable; reading it is no system call. 0 where there is none, and before libc's first brk. */
 static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
+static uint64_t break_at_start(void)
+{
+  uint64_t now = break_now();
+  return now || !current_break ? now : (uint64_t)syscall(SYS_brk, 0);
+}
 
 static void look_at_break(void)
 {
   uint64_t now = break_now();
-  if (m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
+  if (now && m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
 }
 
 static void start(int64_t live)
@@ -259,7 +298,7 @@ static void start(int64_t live)
   h->start_live = live;
   h->start_mono_ns = m6_monotonic_ns();
   h->start_clock = m6_now();
-  h->brk_start = h->brk_now = break_now();
+  h->brk_start = h->brk_now = break_at_start();
   h->end_reason = M6_END_NONE;
   uint32_t ordinal = h->sessions_started + 1;
   m6_poke(&h->sessions_started, ordinal);

@@ -20,7 +20,7 @@
 __thread struct m6_thread m6_self __attribute__((aligned(64)));
 
 static uint64_t taken[M6_SLOTS / 64]; /* bit i: slot i has an owner; private, so that nobody else can confuse it */
-static uint32_t stacks[M6_SLOTS][M6_SCOPE_STACK];
+static uint64_t stacks[M6_SLOTS][M6_SCOPE_STACK];
 static pthread_key_t key;
 static uint32_t refusals; /* of slots and rings, since dead owners were last looked for */
 
@@ -175,7 +175,7 @@ void m6_count_slow(const struct m6_event *e)
 
 void m6_count_mapping(uint64_t bytes)
 {
-  if (!m6_self.slot) m6_thread_enter();
+  /* Nobody enters here: an allocator may map with its lock held, and entering may allocate. */
   struct m6_slot *s = m6_self.slot;
   if (s) {
     m6_own_add(&s->mapped, bytes);

@@ -48,17 +48,22 @@ static inline struct bench_spread bench_spread_of(const double *samples, unsigne
   return (struct bench_spread){sorted[n / 10], sorted[n / 2], sorted[n * 9 / 10]};
 }
 
-enum bench_goal { BENCH_AT_MOST, BENCH_AT_LEAST };
+enum bench_goal { BENCH_AT_MOST, BENCH_AT_LEAST, BENCH_NO_GOAL };
 
 /* value: what the goal speaks of. what, what_value: the thing it is compared with, measured in the same rounds. */
 static inline void bench_line(const char *name, struct bench_spread value, const char *unit, const char *what,
                               double what_value, double ratio, enum bench_goal kind, double goal)
 {
-  int met = kind == BENCH_AT_MOST ? value.median <= goal : value.median >= goal;
   printf("{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"p10\": %.4g, \"p90\": %.4g, \"comparison\": \"%s\", "
-         "\"comparison_value\": %.4g, \"ratio\": %.4g, \"goal\": \"%s %g\", \"met\": %s}\n",
-         name, value.median, unit, value.p10, value.p90, what, what_value, ratio,
-         kind == BENCH_AT_MOST ? "at most" : "at least", goal, met ? "true" : "false");
+         "\"comparison_value\": %.4g, \"ratio\": %.4g",
+         name, value.median, unit, value.p10, value.p90, what, what_value, ratio);
+  if (kind == BENCH_NO_GOAL) {
+    printf(", \"goal\": null, \"met\": null}\n");
+  } else {
+    int met = kind == BENCH_AT_MOST ? value.median <= goal : value.median >= goal;
+    printf(", \"goal\": \"%s %g\", \"met\": %s}\n", kind == BENCH_AT_MOST ? "at most" : "at least", goal,
+           met ? "true" : "false");
+  }
   fflush(stdout);
 }
 

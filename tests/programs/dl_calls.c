@@ -66,7 +66,8 @@ int main(int argc, char **argv)
   show("not loaded", dlopen("libnothing.so.9", RTLD_NOW | RTLD_NOLOAD));
   show("no such", dlopen("libnothing.so.9", RTLD_NOW));
   printf("around: %g\n", around(origin));
-  printf("old versions: %d %d\n", old_dlsym(origin, "origin_answer") == (void *)answer, old_dlopen(argv[1], RTLD_NOW) == origin);
+  printf("old versions: %d %d\n", old_dlsym(origin, "origin_answer") == (void *)answer,
+         old_dlopen(argv[1], RTLD_NOW) == origin);
   pthread_t t[4];
   for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, looker, origin);
   for (int i = 0; i < 4; i++) {
