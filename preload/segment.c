@@ -269,13 +269,21 @@ int m6_segment_create(void)
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-/* libc keeps the break in a variable; reading it is no system call. 0 where there is none. */
+/* libc keeps the break in a variable; reading it is no system call. Before libc first asked for it, it is 0, and the break is
+ * where the kernel put it: that is asked once, at a session's start. */
 static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
+static uint64_t break_at_start(void)
+{
+  uint64_t now = break_now();
+  if (now || !current_break) return now;
+  long asked = syscall(SYS_brk, 0);
+  return asked > 0 ? (uint64_t)asked : 0;
+}
 
 static void look_at_break(void)
 {
   uint64_t now = break_now();
-  if (m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
+  if (now && m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
 }
 
 static void start(int64_t live)
@@ -284,7 +292,7 @@ static void start(int64_t live)
   h->start_live = live;
   h->start_mono_ns = m6_monotonic_ns();
   h->start_clock = m6_now();
-  h->brk_start = h->brk_now = break_now();
+  h->brk_start = h->brk_now = break_at_start();
   h->end_reason = M6_END_NONE;
   uint32_t ordinal = h->sessions_started + 1;
   m6_poke(&h->sessions_started, ordinal);
