@@ -33,11 +33,14 @@ LINT_C := $(wildcard shm/*.h preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] 
 LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/*/*.test)
 LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)
 TIDY_CHECKS := -*,bugprone-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions,-bugprone-assignment-in-if-condition,-bugprone-implicit-widening-of-multiplication-result,-bugprone-branch-clone,clang-analyzer-*,-clang-analyzer-security.insecureAPI.*,misc-redundant-expression,misc-unused-parameters
-.PHONY: lint-format lint-cppcheck lint-tidy lint-shell lint-man
+.PHONY: format lint-format lint-cppcheck lint-tidy lint-shell lint-man
 lint: lint-format lint-cppcheck lint-tidy lint-shell lint-man
 lint-format:
 	$(call say,LINT,formatting)
 	$Qclang-format --dry-run --Werror $(LINT_C)
+# Puts the formatting right where lint-format finds fault.
+format:
+	clang-format -i $(LINT_C)
 lint-cppcheck:
 	$(call say,LINT,cppcheck)
 	$Qcppcheck -q --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
@@ -50,7 +53,7 @@ lint-tidy:
 	  exit $${PIPESTATUS[0]}
 lint-shell:
 	$(call say,LINT,shellcheck)
-	$Qshellcheck -x --severity=warning $(LINT_SH)
+	$Qshellcheck -x --severity=warning -e SC2034,SC2154 $(LINT_SH) # variables of a library that is sourced
 lint-man:
 	$(call say,LINT,manual pages)
 	$(if $(MAN),$Qmandoc -T lint -W warning $(MAN))
