@@ -70,6 +70,7 @@ static void *arena_take(size_t n, size_t align)
   if (align < 16) align = 16;
   if (n > ARENA_BYTES || align > ARENA_BYTES / 4) goto full;
   size_t room = ((n + 15) & ~(size_t)15) + 16 + (align > 16 ? align : 0);
+  if (room > ARENA_BYTES) goto full;
   uint32_t at = m6_shared_add(&arena_at, (uint32_t)room);
   if (at > ARENA_BYTES - room) {
     m6_poke(&arena_at, ARENA_BYTES);
