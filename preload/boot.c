@@ -461,9 +461,9 @@ static int make_gate(void)
 static void look_around(void)
 {
   void *first = m6_libc_dlsym(RTLD_DEFAULT, "malloc");
-  if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_MALLOC_NOT_FIRST);
+  if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
-  if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_OWN_NEW);
   static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
 #if defined(__x86_64__)
                                          "dlsym"
@@ -471,9 +471,9 @@ static void look_around(void)
   };
   for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
     first = m6_libc_dlsym(RTLD_DEFAULT, presents[i]);
-    if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PRESENT_NOT_FIRST);
+    if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_PRESENT_NOT_FIRST);
   }
-  if (next.measure == no_usable) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_SIZES);
+  if (next.measure == no_usable) m6_note_unseen(M6_UNSEEN_SIZES);
 }
 
 /* A foreign allocator may set itself up when it is first asked for a size (tcmalloc makes an object by operator new): before
