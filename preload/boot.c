@@ -70,6 +70,7 @@ static void *arena_take(size_t n, size_t align)
   if (align < 16) align = 16;
   if (n > ARENA_BYTES || align > ARENA_BYTES / 4) goto full;
   size_t room = ((n + 15) & ~(size_t)15) + 16 + (align > 16 ? align : 0);
+  if (room > ARENA_BYTES) goto full;
   uint32_t at = m6_shared_add(&arena_at, (uint32_t)room);
   if (at > ARENA_BYTES - room) {
     m6_poke(&arena_at, ARENA_BYTES);
@@ -460,9 +461,9 @@ static int make_gate(void)
 static void look_around(void)
 {
   void *first = m6_libc_dlsym(RTLD_DEFAULT, "malloc");
-  if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_MALLOC_NOT_FIRST);
+  if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
-  if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_OWN_NEW);
   static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
 #if defined(__x86_64__)
                                          "dlsym"
@@ -470,9 +471,9 @@ static void look_around(void)
   };
   for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
     first = m6_libc_dlsym(RTLD_DEFAULT, presents[i]);
-    if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PRESENT_NOT_FIRST);
+    if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_PRESENT_NOT_FIRST);
   }
-  if (next.measure == no_usable) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_SIZES);
+  if (next.measure == no_usable) m6_note_unseen(M6_UNSEEN_SIZES);
 }
 
 /* A foreign allocator may set itself up when it is first asked for a size (tcmalloc makes an object by operator new): before

@@ -186,7 +186,7 @@ void *m6_variant_for(int hook, void *found, uint32_t route, const void *caller)
   }
   if (!shared && m6_peek(&row[0].real) == found) shared = (void *)m6_hook_rows[hook].thunk[0];
   if (shared) return shared;
-  if (m6_seg) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PROC_ROUTE);
+  m6_note_unseen(M6_UNSEEN_PROC_ROUTE);
   return found;
 }
 

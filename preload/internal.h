@@ -70,6 +70,12 @@ extern uint32_t m6_site_key __attribute__((visibility("hidden")));
 static inline uint64_t m6_now(void) { return m6_clock_read(m6_clock_kind); }
 static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *)m6_seg + M6_OFF_SLOTS); }
 
+/* Says in header.unseen what the books will not show; a forked child says nothing: the segment is its parent's. */
+static inline void m6_note_unseen(uint32_t bit)
+{
+  if (m6_seg && m6_peek(&m6_gate.alive) && !(m6_peek(&m6_seg->unseen) & bit)) m6_shared_or(&m6_seg->unseen, bit);
+}
+
 /* Looks at the control line and starts or stops collecting accordingly. Cheap when nothing changed. Called at frame
  * boundaries, at marks while inert, at thread starts, mapping calls and full rings. */
 void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")));

@@ -103,8 +103,7 @@ static void note_origin(void *p, uint8_t *what)
   if (module && module == m6_module_of(m6_next("malloc_usable_size"))) return; /* UNKNOWN: to be learned */
   m6_poke(what, PASSES);
   const char *file = module ? base_name(module->l_name) : "";
-  if (module && m6_seg && strncmp(file, "libstdc++", 9) && strncmp(file, "libc++", 6))
-    m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  if (module && strncmp(file, "libstdc++", 9) && strncmp(file, "libc++", 6)) m6_note_unseen(M6_UNSEEN_OWN_NEW);
 }
 
 static M6_COLD void resolve(const void *caller)

@@ -202,10 +202,11 @@ void m6_present_explicit(const void *caller)
 }
 
 /* A drawable is gone (heir 0) or another took its place. display 0: on any. The last stream is left alone, it may be shared. A
- * stream whose drawable is known by what presents it from outside goes on when only the nested one is remade. */
+ * stream whose drawable is known by what presents it from outside goes on when only the nested one is remade. A forked child may clean up
+ * what it inherited; that says nothing about its parent's windows. */
 static void destroyed(uint64_t display, uint64_t drawable, uint64_t heir)
 {
-  if (!drawable || !m6_seg) return;
+  if (!drawable || !m6_seg || !m6_peek(&m6_gate.alive)) return;
   for (uint32_t i = 0; i < M6_STREAMS - 1; i++) {
     struct m6_stream *s = &m6_seg->streams[i];
     uint64_t key = m6_observe(&who[i].key);

@@ -67,15 +67,10 @@ static void *next_of(void **kept, const char *name)
   return next;
 }
 
-static void note_unseen(uint32_t bit)
-{
-  if (m6_seg && !(m6_peek(&m6_seg->unseen) & bit)) m6_shared_or(&m6_seg->unseen, bit);
-}
-
 void *m6_dlopen_target(const char *file, int mode)
 {
   static void *next;
-  if (file && (mode & RTLD_DEEPBIND)) note_unseen(M6_UNSEEN_DEEPBIND);
+  if (file && (mode & RTLD_DEEPBIND)) m6_note_unseen(M6_UNSEEN_DEEPBIND);
   m6_poll_control(0);
   return next_of(&next, "dlopen");
 }
@@ -83,7 +78,7 @@ void *m6_dlopen_target(const char *file, int mode)
 void *m6_dlmopen_target(long space)
 {
   static void *next;
-  if (space != LM_ID_BASE) note_unseen(M6_UNSEEN_NAMESPACE);
+  if (space != LM_ID_BASE) m6_note_unseen(M6_UNSEEN_NAMESPACE);
   m6_poll_control(0);
   return next_of(&next, "dlmopen");
 }

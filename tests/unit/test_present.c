@@ -237,6 +237,19 @@ static void a_handle_used_again_is_a_new_stream(void **state)
   m6_present_destroyed(77);
 }
 
+static void a_forked_child_destroys_nothing(void **state) /* the segment is its parent's; the gate is wiped on fork */
+{
+  (void)state;
+  once(5, 1);
+  m6_gate.alive = m6_gate.collecting = 0;
+  m6_present_destroyed(5);
+  m6_present_replaced(display_at, 5, 6);
+  assert_int_equal(find(5)->kind, 1);
+  m6_gate.alive = m6_gate.collecting = 1;
+  m6_present_destroyed(5);
+  assert_int_equal(find(5)->kind, 2);
+}
+
 #define THREADS 4
 #define EACH 3000
 static void *present_a_lot(void *arg)
@@ -283,6 +296,7 @@ int main(void)
     TEST(a_session_starts_and_stops_between_presents),
     TEST(explicit_frames_have_one_reading),
     TEST(a_handle_used_again_is_a_new_stream),
+    TEST(a_forked_child_destroys_nothing),
     TEST(threads_lose_no_present),
     TEST(with_more_drawables_than_streams_the_last_takes_the_rest),
   };
