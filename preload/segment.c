@@ -52,6 +52,15 @@ static void put_number(struct text *t, uint64_t v, unsigned base)
   put(t, d);
 }
 
+/* Would a line on stderr be a signal, for growing a file beyond RLIMIT_FSIZE? */
+static int stderr_is_full(size_t bytes)
+{
+  struct rlimit limit;
+  struct stat s;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && fstat(2, &s) == 0 && S_ISREG(s.st_mode) &&
+         (uint64_t)s.st_size + bytes > limit.rlim_cur;
+}
+
 void m6_reason(int asked_for, const char *what, int err)
 {
   static const struct {
@@ -83,7 +92,7 @@ void m6_reason(int asked_for, const char *what, int err)
     }
   }
   *t.at++ = '\n';
-  syscall(SYS_write, 2, line, (size_t)(t.at - line));
+  if (!stderr_is_full((size_t)(t.at - line))) syscall(SYS_write, 2, line, (size_t)(t.at - line));
   errno = e;
 }
 
@@ -269,15 +278,12 @@ int m6_segment_create(void)
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-/* libc keeps the break in a variable; reading it is no system call. Before libc first asked for it, it is 0, and the break is
- * where the kernel put it: that is asked once, at a session's start. */
+/* libc keeps the break in a variable; reading it is no system call. 0 where there is none, and before libc's first brk. */
 static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
 static uint64_t break_at_start(void)
 {
   uint64_t now = break_now();
-  if (now || !current_break) return now;
-  long asked = syscall(SYS_brk, 0);
-  return asked > 0 ? (uint64_t)asked : 0;
+  return now || !current_break ? now : (uint64_t)syscall(SYS_brk, 0);
 }
 
 static void look_at_break(void)
