@@ -1,9 +1,9 @@
-/* flood.c - labels by the million: flood KIND N [SECONDS]
+/* flood.c - labels by the million: flood KIND N [FILE]
  *
  *   buffer   N marks, texts of ten kinds written in turn into one buffer on the stack
  *   texts    N marks, each of a text of its own
  *   nodes    N marks, each in one of 100 scopes, of 1000 texts: 100,000 nodes
- * In frames of 100 marks, with a rest after each few so that no ring overflows (texts: no rest). Then it stays for SECONDS. */
+ * In frames of 100 marks, with a rest after each few so that no ring overflows (texts: no rest). Then it stays as long as FILE is there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +38,6 @@ int main(int argc, char **argv)
   }
   printf("made %ld\n", n);
   fflush(stdout);
-  if (argc > 3) sleep((unsigned)atoi(argv[3]));
+  while (argc > 3 && access(argv[3], F_OK) == 0) usleep(10000);
   return 0;
 }
