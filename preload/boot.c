@@ -369,8 +369,6 @@ static void *next_symbol(const char *symbol)
 static void resolve(void)
 {
   if (m6_likely(m6_observe(&resolved))) return;
-  uint32_t outer = booting;
-  booting = 1;
   if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
 #define FIND(field, name) m6_poke((void **)&next.field, next_symbol(name));
 #define OR(field, f)                                                                                                   \
@@ -394,7 +392,6 @@ static void resolve(void)
   FIND_MAP(mremap)
   FIND_MAP(brk)
   FIND_MAP(sbrk)
-  booting = outer;
   m6_publish(&resolved, 1);
 }
 
@@ -546,7 +543,6 @@ void m6_boot(void)
   int e = errno;
   booting = 1;
   resolve();
-  booting = 1;
   if (environ && next.malloc && m6_observe(&decided) == UNDECIDED) decide();
   booting = 0;
   errno = e;

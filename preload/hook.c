@@ -6,6 +6,7 @@
  * Called by the game; calls present.c and what boot.c offers.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ static M6_COLD void *resolve(struct m6_variant *v, const void *caller)
   }
   if (!(found = m6_find_for_caller(name, caller))) found = find_anywhere(name);
   if (!found) {
-    m6_reason(0, name, 0);
+    m6_reason(0, name, ELIBACC);
     return NULL;
   }
   for (size_t i = 0; i < KEPT; i++) {

@@ -12,8 +12,8 @@
  *   8. Inert means: one predictable branch, then the real function.
  *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
  *
- * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, gl.c, vulkan.c, route.c, ...) call slot.c and present.c;
- * those call segment.c; boot.c starts everything and is called by the boot stubs in m6_real.
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c) call slot.c and present.c; those
+ * call segment.c; boot.c starts everything, by its constructor or by the first call that finds a boot stub in m6_real.
  */
 #ifndef M6_INTERNAL_H
 #define M6_INTERNAL_H
@@ -77,7 +77,7 @@ static inline void m6_note_unseen(uint32_t bit)
 }
 
 /* Looks at the control line and starts or stops collecting accordingly. Cheap when nothing changed. Called at frame
- * boundaries, at marks while inert, at thread starts, mapping calls and full rings. */
+ * boundaries, at marks while inert, when a thread takes its ring, at mapping calls, dlopen, and full rings. */
 void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")));
 /* Populates [offset, offset + bytes) of the segment; 0 or an errno. Slow: a syscall. Keeps the caller's errno. */
 int m6_populate(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
@@ -150,7 +150,7 @@ static inline struct m6_reading m6_thread_reading(void)
 }
 
 /* Room for n records (n <= M6_FRAME_UNITS) in this thread's ring? Gets the ring first when needed; says a pending loss
- * in-band; counts the loss of `n` records when the answer is no (a frame counts as one). */
+ * in-band; counts one loss when the answer is no, a frame's four records being one. */
 int m6_ring_ready(unsigned n) __attribute__((visibility("hidden")));
 
 /* ---- the next functions in line --------------------------------------------------------------------------------- */
@@ -235,7 +235,8 @@ struct m6_present {
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
   uint32_t entered;   /* the session it began in; 0: inert */
 };
-/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
+/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: it succeeded, as its result says, or
+ * where it returns nothing, as the presents nested in it said. */
 void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uint64_t display, uint64_t drawable,
                       const void *caller) __attribute__((visibility("hidden")));
 void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));

@@ -57,10 +57,11 @@ void m6_reason(int asked_for, const char *what, int err)
   static const struct {
     int e;
     const char *text;
-  } known[] = {{EACCES, "permission denied"}, {EPERM, "not permitted"},       {ENOENT, "no such file or directory"},
-               {ENOSPC, "no space left"},     {EFAULT, "no space left"},      {ENOMEM, "out of memory"},
-               {EMFILE, "too many open files"}, {ENFILE, "too many open files"}, {EROFS, "read-only file system"},
-               {EINVAL, "not supported"},     {EFBIG, "file size limit"},     {ENOTDIR, "not a directory"}};
+  } known[] = {
+    {EACCES, "permission denied"},   {EPERM, "not permitted"},        {ENOENT, "no such file or directory"},
+    {ENOSPC, "no space left"},       {ENOMEM, "out of memory"},       {ELIBACC, "no library that is loaded defines it"},
+    {EMFILE, "too many open files"}, {ENFILE, "too many open files"}, {EROFS, "read-only file system"},
+    {EINVAL, "not supported"},       {EFBIG, "file size limit"},      {ENOTDIR, "not a directory"}};
   static uint32_t said;
   if (!asked_for && !m6_options.verbose) return;
   uint32_t never = 0;

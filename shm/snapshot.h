@@ -6,7 +6,7 @@
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's namespace counts,
  * mode 0600, owned by the target's user; the collector is its only writer. Readers check every count and offset against
- * `bytes` before they use it (mach6_stats.h does).
+ * `bytes` before they use it (the library behind mach6_stats.h does).
  * Units: times in nanoseconds, memory in bytes, both exact integers; conversion to seconds and KiB is the payload's.
  */
 #ifndef M6_SNAPSHOT_H
