@@ -289,7 +289,8 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   s->verdict_batches = leak.batches;
 }
 
-/* `rest`: nobody counts any more. While somebody does, a block may be in one of two counters and not yet in the other. */
+/* `rest`: nobody counts any more. While somebody does, a block may be in one of two counters and not yet in the
+ * other. */
 static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s, int rest)
 {
   const struct m6_totals *n = &c->now, *b = &c->base;
@@ -413,7 +414,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   s->images_other = o->images_other;
   s->images_other_allocs = o->images_other_allocs;
 
-  /* A running session's books close at the last boundary, where process and records agree; the final ones at the end. */
+  /* A running session's books close at the last boundary, where process and records agree; the final ones at the
+   * end. */
   struct m6_point now = {c->now_clock, 0, c->now.allocs & M6_COUNT_MASK};
   uint32_t clamped = 0;
   __int128 reading = c->now.live;

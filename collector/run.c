@@ -1,9 +1,9 @@
 /* run.c - the collector of `mach6 run`: every image that carries the run's token, one of which is the game.
  *
- * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is an image, mapped as
- * soon as its segment appears, drained while the main one is not known, and let go when its process is dead.
- * Main is the image that presents first; if none does, the one with scopes, then the one with most allocations, then the
- * direct child's last. The others are counted: how many, and what they allocated.
+ * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is
+ * an image, mapped as soon as its segment appears, drained while the main one is not known, and let go when its process
+ * is dead. Main is the image that presents first; if none does, the one with scopes, then the one with most
+ * allocations, then the direct child's last. The others are counted: how many, and what they allocated.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -111,8 +111,9 @@ static struct m6_image *best(const struct run *r)
   return b;
 }
 
-/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote no records stays
- * mapped as long as it may be the main one: most images of a run are small and short, and need no more than their totals. */
+/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote
+ * no records stays mapped as long as it may be the main one: most images of a run are small and short, and need no
+ * more than their totals. */
 static void settle(const struct run *r, struct m6_image *i)
 {
   struct m6_drained got;

@@ -1,13 +1,15 @@
-/* hook.h - the hooked functions of the graphics libraries, as one table, and what a hook may ask of route.c and present.c.
+/* hook.h - the hooked functions of the graphics libraries, as one table, and what a hook may ask of route.c and
+ * present.c.
  *
- * Every function hooked here takes at most four integer or pointer arguments and returns at most one word, so one shape serves
- * all: arguments and result pass through as machine words, and nothing of any library's headers is needed. (What a shorter
- * function leaves in the spare argument registers is passed on unread; what it leaves in the result register
+ * Every function hooked here takes at most four integer or pointer arguments and returns at most one word, so one shape
+ * serves all: arguments and result pass through as machine words, and nothing of any library's headers is needed. (What
+ * a shorter function leaves in the spare argument registers is passed on unread; what it leaves in the result register
  * is passed back, so a void function that becomes bool in a later version of its library still works.)
  *
- * Each function has M6_VARIANTS variants: tiny functions, each bound to one pair (real function, route). Variant 0 is the exported
- * symbol, reached by direct linking, its real function is the next one in line. The others are handed out by dlsym and the
- * proc-address functions: two libEGLs in one process are never mixed up, and a stream knows the route of its presents.
+ * Each function has M6_VARIANTS variants: tiny functions, each bound to one pair (real function, route). Variant 0 is
+ * the exported symbol, reached by direct linking, its real function is the next one in line. The others are handed out
+ * by dlsym and the proc-address functions: two libEGLs in one process are never mixed up, and a stream knows the route
+ * of its presents.
  */
 #ifndef M6_HOOK_H
 #define M6_HOOK_H
@@ -83,8 +85,8 @@ int m6_hook_find(const char *name) __attribute__((visibility("hidden")));
 /* The real function behind a variant; NULL when there is none. caller: whose call it is, for a library that only the
  * caller's own scope can see. */
 m6_function m6_variant_real(struct m6_variant *v, const void *caller) __attribute__((visibility("hidden")));
-/* What to hand out instead of `found`, which was looked up under the name of `hook` by this route. Never NULL when found is
- * not; `found` itself when every variant is taken (and says so in header.unseen). */
+/* What to hand out instead of `found`, which was looked up under the name of `hook` by this route. Never NULL when
+ * found is not; `found` itself when every variant is taken (and says so in header.unseen). */
 void *m6_variant_for(int hook, void *found, uint32_t route, const void *caller) __attribute__((visibility("hidden")));
 /* A definition of `name` in a library that `caller`'s module needs, though it is not in the global scope; or NULL. */
 void *m6_find_for_caller(const char *name, const void *caller) __attribute__((visibility("hidden"), cold));

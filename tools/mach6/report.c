@@ -1,5 +1,5 @@
-/* report.c - the report, part by part, in the order in which a reader asks: how fast, where, what memory does, what is wrong
- * with these numbers, what they cost.
+/* report.c - the report, part by part, in the order in which a reader asks: how fast, where, what memory does, what is
+ * wrong with these numbers, what they cost.
  */
 #include <inttypes.h>
 #include <math.h>
