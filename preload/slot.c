@@ -131,8 +131,7 @@ static void thread_ends(void *round)
   uintptr_t n = (uintptr_t)round;
   int e = errno;
   if (!m6_peek(&m6_gate.alive) || !m6_self.slot) return;
-  if (n < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, (void *)(n + 1)) == 0) return;
-  give_back(&m6_self);
+  if (n >= PTHREAD_DESTRUCTOR_ITERATIONS || pthread_setspecific(key, (void *)(n + 1)) != 0) give_back(&m6_self);
   errno = e;
 }
 
