@@ -75,7 +75,8 @@ struct m6_books {
   void *ended_arg;
 };
 
-void m6_books_open(struct m6_books *b, struct m6_point start, void (*ended)(void *, const struct m6_ended *), void *arg);
+void m6_books_open(struct m6_books *b, struct m6_point start, void (*ended)(void *, const struct m6_ended *),
+                   void *arg);
 void m6_books_boundary(struct m6_books *b, const struct m6_boundary *new);
 /* End of a poll: boundaries that waited long enough are applied over what is missing; all of them when `all`. */
 void m6_books_poll(struct m6_books *b, int all);

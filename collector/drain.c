@@ -21,7 +21,8 @@ static int later_committed(struct m6_ring_head *head, struct m6_record *records,
 }
 
 /* Is the uncommitted record at r->at one to pass by? */
-static int pass_hole(struct m6_ring *r, struct m6_ring_head *head, struct m6_record *records, uint32_t capacity, int dead)
+static int pass_hole(struct m6_ring *r, struct m6_ring_head *head, struct m6_record *records, uint32_t capacity,
+                     int dead)
 {
   if (dead) return 1;
   if (r->hole_at != r->at || r->hole_polls == 0) {

@@ -218,7 +218,8 @@ static void publish(struct run *r, int final, uint32_t reason)
 static uint32_t collect(struct run *r)
 {
   const struct m6_options *p = r->o.options;
-  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0, end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
+  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0,
+           end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
   for (;;) {
     uint64_t now = m6_monotonic_ns();
     int beat = now - beat_ns >= M6_HEARTBEAT_MS * 500000ull, look = now - look_ns >= M6_LOOK_MS * 1000000ull;
@@ -289,7 +290,8 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     end(&r);
     struct m6_image *main = best(&r);
     if (main == NULL)
-      status = m6_fail(e, M6_EXIT_NOT_LOADED, "no program of this run loaded the shim: a static or privileged program, or one that clears "
+      status = m6_fail(e, M6_EXIT_NOT_LOADED,
+                       "no program of this run loaded the shim: a static or privileged program, or one that clears "
                        "LD_PRELOAD, cannot be profiled");
     else {
       if (main->failed) reason = M6_END_FAILURE;
@@ -297,7 +299,8 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
       publish(&r, 1, reason);
       m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
       if (main->failed)
-        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes", (int)main->who.pid);
+        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
+                         (int)main->who.pid);
     }
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
