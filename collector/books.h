@@ -4,14 +4,14 @@
  *   startup  D = E_1 - S     its I = R_1 - E_1 (the first gap)
  *   frame    D_k = E_{k+1} - R_k, I_k = R_{k+1} - E_{k+1}, for k = 1 .. N-1
  *   shutdown D = L - R_N
- * Everything between S and L cancels, so sum D + sum I = L - S whatever is lost. Boundaries that were lost make one lump: its D is the
- * whole stretch's, it stands for as many frames as presents are missing.
- * A frame's D splits in three: its thread's scopes + the rest of its thread + the other threads; where the thread is not the
- * same at both ends, or not known, all of it is the others'.
+ * Everything between S and L cancels, so sum D + sum I = L - S whatever is lost. Boundaries that were lost make one
+ * lump: its D is the whole stretch's, it stands for as many frames as presents are missing. A frame's D splits in
+ * three: its thread's scopes + the rest of its thread + the other threads; where the thread is not the same at both
+ * ends, or not known, all of it is the others'.
  *
- * Promise: sums are 128 bits wide inside, so the identity holds for any 64-bit readings, INT64_MIN and UINT64_MAX included; what is
- * published is clamped, and says so. Boundaries may come in any order from several threads; each number counts once.
- * Times in ticks, memory in bytes. No allocation. Callers: capture.c, publish.c. One thread.
+ * Promise: sums are 128 bits wide inside, so the identity holds for any 64-bit readings, INT64_MIN and UINT64_MAX
+ * included; what is published is clamped, and says so. Boundaries may come in any order from several threads; each
+ * number counts once. Times in ticks, memory in bytes. No allocation. Callers: capture.c, publish.c. One thread.
  */
 #ifndef M6_BOOKS_H
 #define M6_BOOKS_H
@@ -75,7 +75,8 @@ struct m6_books {
   void *ended_arg;
 };
 
-void m6_books_open(struct m6_books *b, struct m6_point start, void (*ended)(void *, const struct m6_ended *), void *arg);
+void m6_books_open(struct m6_books *b, struct m6_point start, void (*ended)(void *, const struct m6_ended *),
+                   void *arg);
 void m6_books_boundary(struct m6_books *b, const struct m6_boundary *new);
 /* End of a poll: boundaries that waited long enough are applied over what is missing; all of them when `all`. */
 void m6_books_poll(struct m6_books *b, int all);

@@ -6,9 +6,9 @@
  *   capture.c  opening; boundaries -> books and frames; sampling what is not in records
  *   publish.c  all of it -> a snapshot
  *
- * Promise: everything foreign is copied once and then checked; whatever a segment holds costs at most its own figures. Functions marked
- * "foreign" touch the segment: call them inside m6_guarded, and give the target up when that fails; the capture stays consistent and
- * can still be published. One thread.
+ * Promise: everything foreign is copied once and then checked; whatever a segment holds costs at most its own figures.
+ * Functions marked "foreign" touch the segment: call them inside m6_guarded, and give the target up when that fails;
+ * the capture stays consistent and can still be published. One thread.
  */
 #ifndef M6_CAPTURE_H
 #define M6_CAPTURE_H
@@ -81,7 +81,8 @@ struct m6_capture {
   uint64_t records, marks, holes, bad;
 };
 
-/* Foreign. Opens the books on a segment whose session runs (or has run). `base`: totals when the session began. 0 or an errno. */
+/* Foreign. Opens the books on a segment whose session runs (or has run). `base`: totals when the session began. 0 or
+ * an errno. */
 int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct m6_totals *base,
                     const uint64_t base_presents[M6_STREAMS]);
 void m6_capture_close(struct m6_capture *c);
@@ -92,12 +93,14 @@ struct m6_drained {
   uint32_t fullest; /* of any ring on arrival, in percent */
 };
 struct m6_drained m6_capture_drain(struct m6_capture *c, int dead);
-/* Foreign. Takes the readings that are not in records: totals, streams, label texts. `rest`: the target does not count now. */
+/* Foreign. Takes the readings that are not in records: totals, streams, label texts. `rest`: the target does not
+ * count now. */
 void m6_capture_sample(struct m6_capture *c, int rest);
 /* Foreign. */
 void m6_totals_read(const void *segment, struct m6_totals *out);
 
-/* The session is over: whatever is open is closed, the last present's rest becomes shutdown. After the last drain and sample. */
+/* The session is over: whatever is open is closed, the last present's rest becomes shutdown. After the last drain
+ * and sample. */
 void m6_capture_finish(struct m6_capture *c);
 
 /* thread.c */

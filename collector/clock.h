@@ -1,7 +1,8 @@
 /* clock.h - ticks of a session's clock to nanoseconds.
  *
- * Promise: the rate comes from the collector's own pairs (ticks, CLOCK_MONOTONIC) alone, taken at its start and now, so nothing a
- * target writes can bend it; 128-bit products, no rounding beyond the rate's. Monotonic: later ticks never give earlier ns.
+ * Promise: the rate comes from the collector's own pairs (ticks, CLOCK_MONOTONIC) alone, taken at its start and now, so
+ * nothing a target writes can bend it; 128-bit products, no rounding beyond the rate's. Monotonic: later ticks never
+ * give earlier ns.
  * Callers: everything that publishes. One thread.
  */
 #ifndef M6_COLLECTOR_CLOCK_H

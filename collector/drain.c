@@ -1,9 +1,9 @@
 /* drain.c - rings to events.
  *
- * Promise: every committed record is taken once, in its ring's order; one that was claimed and never committed is passed
- * after M6_HOLE_PATIENCE polls and counted. A ring whose indices make no sense is put right and counted. A pass takes at
- * most two laps of a ring, so that no producer keeps the others waiting.
- * The segment is foreign: geometry comes from layout.h, each record is copied before it is looked at, a frame's four at once.
+ * Promise: every committed record is taken once, in its ring's order; one that was claimed and never committed is
+ * passed after M6_HOLE_PATIENCE polls and counted. A ring whose indices make no sense is put right and counted. A pass
+ * takes at most two laps of a ring, so that no producer keeps the others waiting. The segment is foreign: geometry
+ * comes from layout.h, each record is copied before it is looked at, a frame's four at once.
  */
 #include <stddef.h>
 
@@ -21,7 +21,8 @@ static int later_committed(struct m6_ring_head *head, struct m6_record *records,
 }
 
 /* Is the uncommitted record at r->at one to pass by? */
-static int pass_hole(struct m6_ring *r, struct m6_ring_head *head, struct m6_record *records, uint32_t capacity, int dead)
+static int pass_hole(struct m6_ring *r, struct m6_ring_head *head, struct m6_record *records, uint32_t capacity,
+                     int dead)
 {
   if (dead) return 1;
   if (r->hole_at != r->at || r->hole_polls == 0) {

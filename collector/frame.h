@@ -1,10 +1,11 @@
 /* frame.h - frame times: histogram, rolling median and spikes, the series behind the picture, retained records, fps.
  *
- * Two times: an interval runs from present to present (entry to entry): fps, lows, percentiles, spikes and the series are of
- * intervals, what a player sees. A frame's own time, mark to done, is the frame node's (books.h).
- * A lump (frames whose boundaries were lost) counts in the series and in fps, which is frames over time, but is no sample.
+ * Two times: an interval runs from present to present (entry to entry): fps, lows, percentiles, spikes and the series
+ * are of intervals, what a player sees. A frame's own time, mark to done, is the frame node's (books.h). A lump (frames
+ * whose boundaries were lost) counts in the series and in fps, which is frames over time, but is no sample.
  *
- * Promise: memory is fixed from the first frame on; O(1) a frame, plus moving at most M6_SPIKE_WINDOW numbers. Times in ns.
+ * Promise: memory is fixed from the first frame on; O(1) a frame, plus moving at most M6_SPIKE_WINDOW numbers. Times in
+ * ns.
  * Callers: capture.c, publish.c. One thread.
  */
 #ifndef M6_FRAME_H
@@ -14,8 +15,8 @@
 #include "clock.h"
 #include "histogram.h"
 
-/* A spike is longer than M6_SPIKE_FACTOR times the rolling median and at least M6_SPIKE_OVER_NS longer than it: the first
- * finds what stands out, the second leaves out what nobody could see at a thousand frames a second. */
+/* A spike is longer than M6_SPIKE_FACTOR times the rolling median and at least M6_SPIKE_OVER_NS longer than it: the
+ * first finds what stands out, the second leaves out what nobody could see at a thousand frames a second. */
 #define M6_SPIKE_FACTOR 2u
 #define M6_SPIKE_OVER_NS 1000000u
 

@@ -1,7 +1,7 @@
 /* histogram.h - a log-linear histogram of durations in ns: M6_HIST_SUB buckets an octave, mergeable, of fixed size.
  *
- * Promise: a quantile read from it is within one bucket's width (1/32, 3.2 %) of the true order statistic; the maximum and sums are
- * exact. Durations under 32 ns have a bucket each; those beyond 2^44 ns (five hours) share the last.
+ * Promise: a quantile read from it is within one bucket's width (1/32, 3.2 %) of the true order statistic; the maximum
+ * and sums are exact. Durations under 32 ns have a bucket each; those beyond 2^44 ns (five hours) share the last.
  * Callers: frame.c, publish.c. No allocation, one thread.
  */
 #ifndef M6_HISTOGRAM_H

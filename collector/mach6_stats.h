@@ -8,8 +8,8 @@
  *   ...
  *   mach6_stats_close(s);
  *
- * Promise: the library copies a snapshot once and then checks it, so a hostile or dying writer costs an error code and never a
- * crash. Nodes belong to the handle and hold until the next refresh or close.
+ * Promise: the library copies a snapshot once and then checks it, so a hostile or dying writer costs an error code and
+ * never a crash. Nodes belong to the handle and hold until the next refresh or close.
  * Thread-safety: one handle, one thread; different handles are independent. Not for signal handlers: refresh allocates.
  * Units: as in the payload, seconds and KiB (1024 bytes). Errors: 0, or a negative enum mach6_error.
  */
@@ -65,9 +65,11 @@ const mach6_node *mach6_node_find(const mach6_node *n, const char *label); /* a 
 const char *mach6_node_label(const mach6_node *n);                         /* NUL-terminated UTF-8 */
 struct mach6_node_stats mach6_node_stats(const mach6_node *n);
 
-/* A node and all below it as {label, stats, children}. *out is the caller's to free(); JSON is NUL-terminated as well. */
+/* A node and all below it as {label, stats, children}. *out is the caller's to free(); JSON is NUL-terminated as
+ * well. */
 int mach6_convert(const mach6_node *n, enum mach6_format format, char **out, size_t *bytes);
-/* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, root, ... */
+/* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, root,
+ * ... */
 int mach6_stats_convert(const mach6_stats *s, enum mach6_format format, char **out, size_t *bytes);
 
 /* The checked snapshot itself (shm/snapshot.h), for tools of this project. */

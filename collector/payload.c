@@ -1,7 +1,8 @@
 /* payload.c - a node, converted: {label, stats, children}, with the keys of the table below.
  *
- * The keys are flat and dotted ("time.avg"), the way tables print them, so that one path names one number. The first part of the
- * table is fixed for good; the rest is added to it. Units: s, KiB (1024 bytes); keys ending in `bytes` are exact integers.
+ * The keys are flat and dotted ("time.avg"), the way tables print them, so that one path names one number. The first
+ * part of the table is fixed for good; the rest is added to it. Units: s, KiB (1024 bytes); keys ending in `bytes` are
+ * exact integers.
  */
 #include <math.h>
 #include <string.h>

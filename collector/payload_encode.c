@@ -1,7 +1,7 @@
 /* payload_encode.c - a JSON value as bytes: JSON text (jansson) or msgpack (msgpack-c), from the one tree.
  *
- * Promise: both forms carry the same structure; integers stay integers of 64 bits, a JSON null is a msgpack nil. What has no
- * JSON number (NaN, infinity) never gets here: m6_json_real makes null of it.
+ * Promise: both forms carry the same structure; integers stay integers of 64 bits, a JSON null is a msgpack nil. What
+ * has no JSON number (NaN, infinity) never gets here: m6_json_real makes null of it.
  */
 #include <math.h>
 #include <msgpack.h>

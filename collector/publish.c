@@ -92,7 +92,8 @@ static void make_homes(struct m6_capture *c)
   if (p == NULL || !p->presenting) return;
   for (uint32_t i = c->tree.nodes[p->top].touched_next; i != 0; i = c->tree.nodes[i].touched_next) {
     uint32_t home = m6_tree_home(&c->tree, i, c->tree.frame);
-    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent) c->tree.nodes[home].visible = 1;
+    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent)
+      c->tree.nodes[home].visible = 1;
   }
 }
 
@@ -103,7 +104,8 @@ static void times_of(struct m6_snap_node *n, struct m6_rate rate, const struct m
   n->time_p10 = m6_ticks_to_ns(rate, (uint64_t)q.p10);
   n->time_p50 = m6_ticks_to_ns(rate, (uint64_t)q.p50);
   n->time_p90 = m6_ticks_to_ns(rate, (uint64_t)q.p90);
-  if (n->time_p10 > n->time_max) n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
+  if (n->time_p10 > n->time_max)
+    n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
   if (n->time_p50 > n->time_max) n->time_p50 = n->time_max;
   if (n->time_p90 > n->time_max) n->time_p90 = n->time_max;
 }
@@ -275,7 +277,8 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   frame->d_thread_rest = m6_clamp(k->d_thread_rest, &clamped);
   frame->d_others = m6_clamp(k->d_others, &clamped);
   if (t->nodes[t->shutdown].out) put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
-  struct m6_account all = {1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
+  struct m6_account all = {
+    1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
   all.allocs = grown(c->now.allocs, c->base.allocs, &clamped);
   all.time_max = all.time_sum;
   put_account(&w->nodes[0], &all, c->rate, &clamped);
@@ -289,7 +292,8 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   s->verdict_batches = leak.batches;
 }
 
-/* `rest`: nobody counts any more. While somebody does, a block may be in one of two counters and not yet in the other. */
+/* `rest`: nobody counts any more. While somebody does, a block may be in one of two counters and not yet in the
+ * other. */
 static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s, int rest)
 {
   const struct m6_totals *n = &c->now, *b = &c->base;
@@ -300,7 +304,8 @@ static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s, int re
   torn |= freed < 0;
   s->freed_bytes = freed < 0 ? 0 : (uint64_t)m6_clamp(freed, &clamped);
   for (int k = 0; k < 4; k++) { /* of the total, so that the kinds always sum up to it */
-    uint64_t kc = grown(n->kind_count[k], b->kind_count[k], &clamped), kb = grown(n->kind_bytes[k], b->kind_bytes[k], &clamped);
+    uint64_t kc = grown(n->kind_count[k], b->kind_count[k], &clamped),
+             kb = grown(n->kind_bytes[k], b->kind_bytes[k], &clamped);
     torn |= kc > count || kb > bytes;
     count -= s->allocs[kinds[k]].count = kc < count ? kc : count;
     bytes -= s->allocs[kinds[k]].bytes = kb < bytes ? kb : bytes;
@@ -326,7 +331,8 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
   s->underflows = c->head.underflows;
   s->nodes_refused = c->tree.refused;
   s->bad_records = c->bad + c->tree.backwards;
-  if (c->frames.retained_total > M6_FRAMES_RETAINED) s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
+  if (c->frames.retained_total > M6_FRAMES_RETAINED)
+    s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
 }
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
@@ -383,7 +389,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   /* Text goes last; it is written to the end of the block first and moved down when its place is known. */
   w->base = block;
   w->nodes = (struct m6_snap_node *)(w->base + sizeof *s);
-  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node), spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
+  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node),
+         spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
   w->text = w->base + before_text;
@@ -413,7 +420,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   s->images_other = o->images_other;
   s->images_other_allocs = o->images_other_allocs;
 
-  /* A running session's books close at the last boundary, where process and records agree; the final ones at the end. */
+  /* A running session's books close at the last boundary, where process and records agree; the final ones at the
+   * end. */
   struct m6_point now = {c->now_clock, 0, c->now.allocs & M6_COUNT_MASK};
   uint32_t clamped = 0;
   __int128 reading = c->now.live;

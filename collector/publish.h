@@ -1,9 +1,9 @@
 /* publish.h - a capture as a snapshot, and the snapshot to whoever reads it.
  *
- * Two outlets: the live-stats file (created on the first publish, owned by the target's user, removed by m6_live_close) and a
- * descriptor that gets the final snapshot as plain contents.
- * Promise: a full /dev/shm is an error code and a missed publish, never a SIGBUS; a reader never sees a half-written snapshot; a
- * snapshot is at most M6_SNAPSHOT_BYTES_MAX. Callers: session.c, run.c. One thread.
+ * Two outlets: the live-stats file (created on the first publish, owned by the target's user, removed by m6_live_close)
+ * and a descriptor that gets the final snapshot as plain contents.
+ * Promise: a full /dev/shm is an error code and a missed publish, never a SIGBUS; a reader never sees a half-written
+ * snapshot; a snapshot is at most M6_SNAPSHOT_BYTES_MAX. Callers: session.c, run.c. One thread.
  */
 #ifndef M6_PUBLISH_H
 #define M6_PUBLISH_H
@@ -24,8 +24,8 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   struct m6_price price;
 };
 
-/* Builds a snapshot in `block` (M6_SNAPSHOT_BYTES_MAX bytes, 8-aligned); gives its size. `final`: the books close at the last sample
- * instead of the last boundary, and retained frames go with it. */
+/* Builds a snapshot in `block` (M6_SNAPSHOT_BYTES_MAX bytes, 8-aligned); gives its size. `final`: the books close at
+ * the last sample instead of the last boundary, and retained frames go with it. */
 size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block);
 
 struct m6_live {

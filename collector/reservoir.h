@@ -1,9 +1,9 @@
 /* reservoir.h - a uniform sample of a stream, of fixed size.
  *
- * Promise: after n values every one of them is in the sample with the same probability (Vitter 1985, "Random sampling with a
- * reservoir", Algorithm R). Two reservoirs merge into one that is as good as if it had seen both streams. Deterministic: the
- * same values and the same seed give the same sample. No allocation. Samples are floats: 24 bits are more than a sample of 128 can
- * tell apart. Callers: tree.c, frame.c. One thread.
+ * Promise: after n values every one of them is in the sample with the same probability (Vitter 1985, "Random sampling
+ * with a reservoir", Algorithm R). Two reservoirs merge into one that is as good as if it had seen both streams.
+ * Deterministic: the same values and the same seed give the same sample. No allocation. Samples are floats: 24 bits are
+ * more than a sample of 128 can tell apart. Callers: tree.c, frame.c. One thread.
  */
 #ifndef M6_RESERVOIR_H
 #define M6_RESERVOIR_H

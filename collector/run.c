@@ -1,9 +1,9 @@
 /* run.c - the collector of `mach6 run`: every image that carries the run's token, one of which is the game.
  *
- * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is an image, mapped as
- * soon as its segment appears, drained while the main one is not known, and let go when its process is dead.
- * Main is the image that presents first; if none does, the one with scopes, then the one with most allocations, then the
- * direct child's last. The others are counted: how many, and what they allocated.
+ * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is
+ * an image, mapped as soon as its segment appears, drained while the main one is not known, and let go when its process
+ * is dead. Main is the image that presents first; if none does, the one with scopes, then the one with most
+ * allocations, then the direct child's last. The others are counted: how many, and what they allocated.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -113,8 +113,9 @@ static struct m6_image *best(const struct run *r)
   return b;
 }
 
-/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote no records stays
- * mapped as long as it may be the main one: most images of a run are small and short, and need no more than their totals. */
+/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote
+ * no records stays mapped as long as it may be the main one: most images of a run are small and short, and need no
+ * more than their totals. */
 static void settle(const struct run *r, struct m6_image *i)
 {
   struct m6_drained got;
@@ -219,7 +220,8 @@ static void publish(struct run *r, int final, uint32_t reason)
 static uint32_t collect(struct run *r)
 {
   const struct m6_options *p = r->o.options;
-  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0, end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
+  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0,
+           end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
   for (;;) {
     uint64_t now = m6_monotonic_ns();
     int beat = now - beat_ns >= M6_HEARTBEAT_MS * 500000ull, look = now - look_ns >= M6_LOOK_MS * 1000000ull;
@@ -300,7 +302,8 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
       publish(&r, 1, reason);
       m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
       if (main->failed)
-        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes", (int)main->who.pid);
+        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
+                         (int)main->who.pid);
     }
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);

@@ -35,7 +35,8 @@ extern int m6_loudness;
 /* One line on stderr when the loudness is at least `level`. */
 void m6_say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Foreign text for a message: printable ASCII and valid UTF-8 stay, the rest becomes '?'. A static buffer, for one use at a time. */
+/* Foreign text for a message: printable ASCII and valid UTF-8 stay, the rest becomes '?'. A static buffer, for one
+ * use at a time. */
 const char *m6_plain(const char *text, size_t n);
 
 #endif

@@ -44,8 +44,9 @@ static int grow(struct m6_thread *s)
   return 1;
 }
 
-/* Where a scope's statistics go: its node in the private tree, to be settled with the frame. A scope that outlived the frame it was
- * marked in belongs to that one's part of the settled tree, whatever the current frame turns out to be. */
+/* Where a scope's statistics go: its node in the private tree, to be settled with the frame. A scope that outlived
+ * the frame it was marked in belongs to that one's part of the settled tree, whatever the current frame turns out to
+ * be. */
 static struct m6_node *node_of(struct m6_thread *s, const struct m6_open *e)
 {
   struct m6_tree *t = s->tree;

@@ -1,12 +1,12 @@
 /* scope.h - the scopes of one thread, rebuilt from its records.
  *
- * A thread's records come in program order from one ring. Marks push, dones pop; both carry the number of open scopes, so that after any loss
- * the stack is put right by depth: what is missing is remembered by a placeholder, what is too much is closed as lost.
- * A scope that was open across a loss is uncertain (it may have ended and another begun in its place): it never enters the
- * sums, it is counted in its node's `lost`.
+ * A thread's records come in program order from one ring. Marks push, dones pop; both carry the number of open scopes,
+ * so that after any loss the stack is put right by depth: what is missing is remembered by a placeholder, what is too
+ * much is closed as lost. A scope that was open across a loss is uncertain (it may have ended and another begun in its
+ * place): it never enters the sums, it is counted in its node's `lost`.
  *
- * Promise: whatever comes, no scope is counted with a mark or a done that is not its own; bounded by M6_SCOPE_DEPTH_MAX; durations are
- * never negative. No malloc a record. Callers: capture.c. Calls: tree.h.
+ * Promise: whatever comes, no scope is counted with a mark or a done that is not its own; bounded by
+ * M6_SCOPE_DEPTH_MAX; durations are never negative. No malloc a record. Callers: capture.c. Calls: tree.h.
  */
 #ifndef M6_SCOPE_H
 #define M6_SCOPE_H

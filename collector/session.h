@@ -1,7 +1,7 @@
 /* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run).
  *
- * Promise: a session is bounded, its end has a name, and at the end the shim is told, the rings are drained, the final snapshot is
- * written, and nothing stays behind in /dev/shm but the segment of a target that lives.
+ * Promise: a session is bounded, its end has a name, and at the end the shim is told, the rings are drained, the final
+ * snapshot is written, and nothing stays behind in /dev/shm but the segment of a target that lives.
  */
 #ifndef M6_SESSION_H
 #define M6_SESSION_H

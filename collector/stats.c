@@ -1,8 +1,9 @@
 /* stats.c - find a target's live stats, copy a snapshot, walk its nodes. The public face is mach6_stats.h.
  *
- * Promise: a snapshot is copied once and then checked (stats_check.c); when a refresh fails, the snapshot before it stays.
- * The file is read with pread, never mapped: a writer that truncates it costs a short read and not a SIGBUS. The
- * sequence numbers around the copy are read the same way; each pread is a copy in program order, and the fence keeps it so.
+ * Promise: a snapshot is copied once and then checked (stats_check.c); when a refresh fails, the snapshot before it
+ * stays. The file is read with pread, never mapped: a writer that truncates it costs a short read and not a SIGBUS. The
+ * sequence numbers around the copy are read the same way; each pread is a copy in program order, and the fence keeps it
+ * so.
  * Calls: libc, stats_check.c.
  */
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* stats_check.c - is this block a snapshot that a collector wrote? Foreign bytes in, a verdict out.
  *
- * Promise: reads only block[0..bytes), allocates one bit a node, ends in O(bytes). After MACH6_OK the rest of the library
- * trusts the block. Calls nothing but libc.
+ * Promise: reads only block[0..bytes), allocates one bit a node, ends in O(bytes). After MACH6_OK the rest of the
+ * library trusts the block. Calls nothing but libc.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static int text_ok(const struct m6_snapshot *s, uint32_t offset, uint32_t n, uin
   return m6_utf8_valid(m6_snap_text(s) + offset, n);
 }
 
-/* Every node is reached from the root exactly once, by links that agree with its parent. Walks without recursion: down by
- * first_child, sideways by next_sibling, up by parent, which has been checked on the way down. */
+/* Every node is reached from the root exactly once, by links that agree with its parent. Walks without recursion:
+ * down by first_child, sideways by next_sibling, up by parent, which has been checked on the way down. */
 static int tree_ok(const struct m6_snapshot *s)
 {
   const struct m6_snap_node *nodes = m6_snap_nodes(s);

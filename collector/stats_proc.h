@@ -1,7 +1,7 @@
 /* stats_proc.h - what /proc says of a process, read without trust in its being there a moment later.
  *
- * Part of the inspectors' library: libc only. Reads /proc/PID/stat and status, which need no permission; exe and maps, which do.
- * Thread-safe; not for signal handlers.
+ * Part of the inspectors' library: libc only. Reads /proc/PID/stat and status, which need no permission; exe and maps,
+ * which do. Thread-safe; not for signal handlers.
  */
 #ifndef M6_STATS_PROC_H
 #define M6_STATS_PROC_H

@@ -1,6 +1,6 @@
 /* stats_targets.h - which targets there are on this machine, whose they are, and which segments nobody needs any more.
  *
- * Part of the inspectors' library: `mach6 ps`, `mach6 doctor` and the collector share it. Reads segments with pread, so a
+ * Part of the inspectors' library: `mach6 ps` and the collector share it. Reads segments with pread, so a
  * truncated one is a short read and never a fault.
  * Thread-safe; not for signal handlers.
  */
@@ -47,8 +47,8 @@ int m6_target_parse(const char *file, pid_t *pid, uint64_t *load_ns);
 void m6_target_look(const char *file, struct m6_target *out);
 /* All of them, by pid, newest image of a pid first. *list is the caller's to free(). 0 or an errno. */
 int m6_targets_list(struct m6_target **list, size_t *count);
-/* Unlinks segments and live stats whose process is gone, of one's own user (root: of all), unless a collector holds them or
- * the run that they belong to may still want them. Gives how many went. */
+/* Unlinks segments and live stats whose process is gone, of one's own user (root: of all), unless a collector holds
+ * them or the run that they belong to may still want them. Gives how many went. */
 size_t m6_reap(void);
 
 #endif

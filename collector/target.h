@@ -1,8 +1,9 @@
 /* target.h - finding a target, making sure that it is the one that is meant, and mapping its segment.
  *
- * Promise: a segment is taken only when it is a regular file of the process's own user, of the right size and version, and
- * written by the process that has the pid now: one that started later than the segment was made is another. Each refusal is
- * one message and one exit status (say.h). A mapped segment is locked (flock), which tells other collectors and m6_reap.
+ * Promise: a segment is taken only when it is a regular file of the process's own user, of the right size and version,
+ * and written by the process that has the pid now: one that started later than the segment was made is another. Each
+ * refusal is one message and one exit status (say.h). A mapped segment is locked (flock), which tells other collectors
+ * and m6_reap.
  */
 #ifndef M6_TARGET_H
 #define M6_TARGET_H
@@ -44,8 +45,8 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
 void m6_image_unlink(struct m6_image *i);
 /* Unmaps and unlocks; `unlink_it`: the file goes too. The capture stays. */
 void m6_image_release(struct m6_image *i, int unlink_it);
-/* Does its process still run this image? Sets dead and end_reason when not. The first looks at the pidfd alone and is cheap, the second
- * also whether exec has put another program in its place. */
+/* Does its process still run this image? Sets dead and end_reason when not. The first looks at the pidfd alone and
+ * is cheap, the second also whether exec has put another program in its place. */
 int m6_image_running(struct m6_image *i);
 int m6_image_alive(struct m6_image *i);
 /* Takes what only /proc knows: CPU time, the executable's path, modules of streams' first callers. */

@@ -4,11 +4,13 @@
  *   the settled tree   root -> startup, frame, shutdown, a node for each thread name -> scopes. It is what gets published.
  *   private trees      one for each live thread: what it has done since it was last settled. Its scopes' home is not known
  *                      yet: a thread shows only later that it presents, and a frame only later that it was the last.
- * Settling folds a private tree's touched nodes into the settled tree, O(touched nodes), and leaves them empty but in place.
+ * Settling folds a private tree's touched nodes into the settled tree, O(touched nodes), and leaves them empty but in
+ * place.
  *
- * Promise: O(nodes) memory, at most M6_NODES_MAX settled nodes and as many private ones; a label that finds no room goes to an "(other)"
- * node and is counted in `refused`. Times in ticks, memory in bytes. No malloc on the hot path (m6_tree_child finds by a
- * successor cache, then by uthash). One thread. Callers: scope.c, thread.c, capture.c, publish.c.
+ * Promise: O(nodes) memory, at most M6_NODES_MAX settled nodes and as many private ones; a label that finds no room
+ * goes to an "(other)" node and is counted in `refused`. Times in ticks, memory in bytes. No malloc on the hot path
+ * (m6_tree_child finds by a successor cache, then by uthash). One thread. Callers: scope.c, thread.c, capture.c,
+ * publish.c.
  */
 #ifndef M6_TREE_H
 #define M6_TREE_H
@@ -80,8 +82,8 @@ uint32_t m6_tree_private(struct m6_tree *t);
 void m6_tree_remove(struct m6_tree *t, uint32_t node);
 
 uint32_t m6_tree_child_slow(struct m6_tree *t, uint32_t parent, uint32_t label);
-/* The child of `parent` with that label, made when it is new. Scopes call each other in the same order most of the time, so
- * the child found last and its successor are asked first. */
+/* The child of `parent` with that label, made when it is new. Scopes call each other in the same order most of the
+ * time, so the child found last and its successor are asked first. */
 static inline uint32_t m6_tree_child(struct m6_tree *t, uint32_t parent, uint32_t label)
 {
   struct m6_node *nodes = t->nodes, *p = &nodes[parent];
@@ -93,7 +95,8 @@ static inline uint32_t m6_tree_child(struct m6_tree *t, uint32_t parent, uint32_
   }
   return m6_tree_child_slow(t, parent, label);
 }
-/* A child of the settled root, of kind THREAD when label >= M6_LABEL_THREAD. `shared` 0: a new one that no other caller finds. */
+/* A child of the settled root, of kind THREAD when label >= M6_LABEL_THREAD. `shared` 0: a new one that no other
+ * caller finds. */
 uint32_t m6_tree_thread(struct m6_tree *t, uint32_t label, int shared);
 
 static inline void m6_tree_touch(struct m6_tree *t, uint32_t node)

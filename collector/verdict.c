@@ -1,10 +1,11 @@
 /* verdict.c - does the heap grow from frame to frame, and how sure is that?
  *
- * Batch means (Schmeiser 1982, "Batch size effects in the analysis of simulation output": ten to thirty batches carry nearly
- * all the information). The first tenth of the frames is left out as warm-up: caches fill. The rest of the series is
- * joined into at most M6_BATCHES equal batches; each gives one growth a frame, (reading at its end - reading at its start) / frames. Their
- * mean and Student's t give the 95 % interval. Growths of neighbours lean against each other (what one batch took the next gives back),
- * which makes the interval too wide, never too narrow: the verdict errs towards "steady", and the interval says how sure.
+ * Batch means (Schmeiser 1982, "Batch size effects in the analysis of simulation output": ten to thirty batches carry
+ * nearly all the information). The first tenth of the frames is left out as warm-up: caches fill. The rest of the
+ * series is joined into at most M6_BATCHES equal batches; each gives one growth a frame, (reading at its end - reading
+ * at its start) / frames. Their mean and Student's t give the 95 % interval. Growths of neighbours lean against each
+ * other (what one batch took the next gives back), which makes the interval too wide, never too narrow: the verdict
+ * errs towards "steady", and the interval says how sure.
  * Callers: publish.c. Pure.
  */
 #include <math.h>

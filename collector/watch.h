@@ -17,8 +17,8 @@ struct m6_woken {
   int created; /* there may be new segments */
 };
 
-/* end_fd: -1 or a descriptor whose end-of-file is to be told; `in_run`: SIGINT, SIGQUIT and SIGHUP come to the whole process group and are the
- * game's, so they are not taken. 0 or an errno. */
+/* end_fd: -1 or a descriptor whose end-of-file is to be told; `in_run`: SIGINT, SIGQUIT and SIGHUP come to the whole
+ * process group and are the game's, so they are not taken. 0 or an errno. */
 int m6_watch_open(struct m6_watch *w, int end_fd, int in_run);
 void m6_watch_close(struct m6_watch *w);
 /* Wakes when fd becomes readable (a pidfd). Closing the fd removes it. */

@@ -1,9 +1,9 @@
 /* alloc.c - the malloc family.
  *
- * Promise: what the next malloc in line does, with its errno, plus, while counting, three or four additions to this thread's
- * own slot. An allocation is counted after the real one, by its usable size; a free before the real one; what failed is not
- * counted, what was counted too early is undone. A real function that comes back through these hooks (glibc's reallocarray
- * calls realloc) is counted once.
+ * Promise: what the next malloc in line does, with its errno, plus, while counting, three or four additions to this
+ * thread's own slot. An allocation is counted after the real one, by its usable size; a free before the real one; what
+ * failed is not counted, what was counted too early is undone. A real function that comes back through these hooks
+ * (glibc's reallocarray calls realloc) is counted once.
  * May call: the next functions (m6_real), slot.c's slow halves.
  */
 #include <errno.h>
@@ -75,8 +75,8 @@ static inline __attribute__((always_inline)) void count_live(uint64_t bytes)
     m6_own_add(&s->live, bytes);
 }
 
-/* How many events of this thread were counted so far: has a call inside a real function been seen? Takes the slot first, so that
- * both readings come from the same place. */
+/* How many events of this thread were counted so far: has a call inside a real function been seen? Takes the slot
+ * first, so that both readings come from the same place. */
 struct seen {
   uint64_t allocs, frees;
 };

@@ -1,7 +1,7 @@
 /* boot.c - from the first call that reaches this library to the moment when it knows its place.
  *
- * Promise: every function of m6_real works at any time. Each starts as a stub that resolves the next functions in line; the
- * first call after the environment became readable also decides (disabled, a segment, a session) and puts the next
+ * Promise: every function of m6_real works at any time. Each starts as a stub that resolves the next functions in line;
+ * the first call after the environment became readable also decides (disabled, a segment, a session) and puts the next
  * functions themselves into m6_real, so that from then on the inert path is one indirect jump.
  *   - What allocates while malloc itself is being looked up is served by a bounded arena of static memory; giving such a
  *     block back does nothing. If the arena was never used, nobody pays for the question.
@@ -55,8 +55,8 @@ static void *served(void *p, uint32_t kind)
   return p;
 }
 
-/* A block is a size in 16 bytes, then the payload. Zeroed, because it is never used twice. In the books it is an allocation
- * of no bytes. */
+/* A block is a size in 16 bytes, then the payload. Zeroed, because it is never used twice. In the books it is an
+ * allocation of no bytes. */
 #define ARENA_BYTES 32768u
 static char arena[ARENA_BYTES] __attribute__((aligned(16)));
 static uint32_t arena_at;
@@ -128,8 +128,8 @@ static int settled(void)
   return m6_observe(&decided) == DECIDED;
 }
 
-/* Once settled, the call starts over in its hook and is counted as any other. A hook reaches its stub only through its inert
- * half, so this recurses once. */
+/* Once settled, the call starts over in its hook and is counted as any other. A hook reaches its stub only through
+ * its inert half, so this recurses once. */
 static void *boot_malloc(size_t n)
 {
   if (settled()) return m6_hook_malloc(n);
@@ -323,7 +323,8 @@ struct link_map *m6_module_of(const void *address)
 }
 
 /* libc's own dlsym, and the next one in line, which is another when a preload exports its own. dlvsym is exported by
- * nobody else, so libc's is found where dlvsym is. The first version is the architecture's own, so that no lookup fails. */
+ * nobody else, so libc's is found where dlvsym is. The first version is the architecture's own, so that no lookup
+ * fails. */
 static void find_dlsym(void)
 {
   static const char *const versions[] = {
@@ -369,8 +370,6 @@ static void *next_symbol(const char *symbol)
 static void resolve(void)
 {
   if (m6_likely(m6_observe(&resolved))) return;
-  uint32_t outer = booting;
-  booting = 1;
   if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
 #define FIND(field, name) m6_poke((void **)&next.field, next_symbol(name));
 #define OR(field, f)                                                                                                   \
@@ -394,7 +393,6 @@ static void resolve(void)
   FIND_MAP(mremap)
   FIND_MAP(brk)
   FIND_MAP(sbrk)
-  booting = outer;
   m6_publish(&resolved, 1);
 }
 
@@ -476,8 +474,8 @@ static void look_around(void)
   if (next.measure == no_usable) m6_note_unseen(M6_UNSEEN_SIZES);
 }
 
-/* A foreign allocator may set itself up when it is first asked for a size (tcmalloc makes an object by operator new): before
- * anything is counted, or counting would ask again. */
+/* A foreign allocator may set itself up when it is first asked for a size (tcmalloc makes an object by operator
+ * new): before anything is counted, or counting would ask again. */
 static void warm_up(void)
 {
   if (next.measure == no_usable || m6_module_of((void *)next.malloc) == m6_module_of((void *)dlvsym)) return;
@@ -546,7 +544,6 @@ void m6_boot(void)
   int e = errno;
   booting = 1;
   resolve();
-  booting = 1;
   if (environ && next.malloc && m6_observe(&decided) == UNDECIDED) decide();
   booting = 0;
   errno = e;

@@ -1,7 +1,8 @@
 /* dl.S - the entries of dlsym, dlopen and dlmopen: ask route.c, then answer or jump to the real function.
  *
- * A jump, not a call: the real ones take the caller's module from the return address on the stack, which stays in place here. Argument
- * registers are kept around the question; no vector argument exists. At a function's entry the stack is 8 off a multiple of
+ * A jump, not a call: the real ones take the caller's module from the return address on the stack, which stays in place
+ * here. Argument registers are kept around the question; no vector argument exists. At a function's entry the stack is
+ * 8 off a multiple of
  * 16. Other architectures have none of this: there, presents that are looked up by dlsym on a handle stay unseen.
  */
 #if defined(__x86_64__)
@@ -78,7 +79,8 @@
 
 	.section .note.GNU-stack, "", @progbits
 #if defined(__x86_64__) && defined(__CET__)
-/* Every entry opens with endbr64 and nothing here breaks a shadow stack: say so, or the linker drops it for the library. */
+/* Every entry opens with endbr64 and nothing here breaks a shadow stack: say so, or the linker drops it for the
+ * library. */
 	.section .note.gnu.property, "a"
 	.p2align 3
 	.long	4, 16, 5

@@ -1,11 +1,12 @@
 /* hook.c - the hooked functions themselves: variants, how each finds its real function, and what a hook does.
  *
- * Promise: the real function is called exactly once with the caller's arguments, and its result handed back; it is resolved
- * before the measured part. A function that nobody defines fails as its library would (and says why, once).
- * A known limit: an exported name is there for a program that asks "is it defined?" with a weak reference.
- * Called by the game; calls present.c and what boot.c offers.
+ * Promise: the real function is called exactly once with the caller's arguments, and its result handed back; it is
+ * resolved before the measured part. A function that nobody defines fails as its library would (and says why, once). A
+ * known limit: an exported name is there for a program that asks "is it defined?" with a weak reference. Called by the
+ * game; calls present.c and what boot.c offers.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
 
@@ -85,9 +86,9 @@ static void *find_in(void *handle, const char *name)
   return found && !m6_is_ours(found) ? found : NULL;
 }
 
-/* A library that was loaded RTLD_LOCAL, with what it is linked to, calls the exported symbol, but the real one is in nobody's
- * scope but its own. Its dynamic section says what it needs; those are loaded, so they can be asked. (Handles stay open:
- * their functions may be called from now on.) */
+/* A library that was loaded RTLD_LOCAL, with what it is linked to, calls the exported symbol, but the real one is in
+ * nobody's scope but its own. Its dynamic section says what it needs; those are loaded, so they can be asked.
+ * (Handles stay open: their functions may be called from now on.) */
 void *m6_find_for_caller(const char *name, const void *caller)
 {
   const struct link_map *map = m6_module_of(caller);
@@ -103,8 +104,8 @@ void *m6_find_for_caller(const char *name, const void *caller)
   return NULL;
 }
 
-/* For a caller whose own needs don't say (it was a tail call, or it relied on somebody else's needs): where these functions
- * usually live, then whatever is loaded. */
+/* For a caller whose own needs don't say (it was a tail call, or it relied on somebody else's needs): where these
+ * functions usually live, then whatever is loaded. */
 static void *find_anywhere(const char *name)
 {
   static const char *const known[] = {"libGL.so.1",      "libGLX.so.0",  "libEGL.so.1",    "libSDL2-2.0.so.0",
@@ -136,7 +137,7 @@ static M6_COLD void *resolve(struct m6_variant *v, const void *caller)
   }
   if (!(found = m6_find_for_caller(name, caller))) found = find_anywhere(name);
   if (!found) {
-    m6_reason(0, name, 0);
+    m6_reason(0, name, ELIBACC);
     return NULL;
   }
   for (size_t i = 0; i < KEPT; i++) {

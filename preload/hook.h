@@ -1,13 +1,15 @@
-/* hook.h - the hooked functions of the graphics libraries, as one table, and what a hook may ask of route.c and present.c.
+/* hook.h - the hooked functions of the graphics libraries, as one table, and what a hook may ask of route.c and
+ * present.c.
  *
- * Every function hooked here takes at most four integer or pointer arguments and returns at most one word, so one shape serves
- * all: arguments and result pass through as machine words, and nothing of any library's headers is needed. (What a shorter
- * function leaves in the spare argument registers is passed on unread; what it leaves in the result register
+ * Every function hooked here takes at most four integer or pointer arguments and returns at most one word, so one shape
+ * serves all: arguments and result pass through as machine words, and nothing of any library's headers is needed. (What
+ * a shorter function leaves in the spare argument registers is passed on unread; what it leaves in the result register
  * is passed back, so a void function that becomes bool in a later version of its library still works.)
  *
- * Each function has M6_VARIANTS variants: tiny functions, each bound to one pair (real function, route). Variant 0 is the exported
- * symbol, reached by direct linking, its real function is the next one in line. The others are handed out by dlsym and the
- * proc-address functions: two libEGLs in one process are never mixed up, and a stream knows the route of its presents.
+ * Each function has M6_VARIANTS variants: tiny functions, each bound to one pair (real function, route). Variant 0 is
+ * the exported symbol, reached by direct linking, its real function is the next one in line. The others are handed out
+ * by dlsym and the proc-address functions: two libEGLs in one process are never mixed up, and a stream knows the route
+ * of its presents.
  */
 #ifndef M6_HOOK_H
 #define M6_HOOK_H
@@ -22,10 +24,11 @@ enum m6_key { M6_KEY_NONE, M6_KEY_A, M6_KEY_A_B };
 enum m6_result { M6_RESULT_VOID, M6_RESULT_BOOLEAN, M6_RESULT_NOT_NEGATIVE, M6_RESULT_VK };
 
 /* X(function, action, kind, x, y). The action is a function of hook.c or vulkan.c; kind, x and y are for it:
- *   on_present   enum m6_symbol, enum m6_key, enum m6_result
- *   on_destroy   0, index of the argument that is destroyed, result when there is no real function
- *   on_proc      route of what it hands out, index of the argument that is the name, 0
- * SDL 1.2's and SDL 2's SDL_GL_GetProcAddress are the same row; so are glXGetProcAddress's two names. */
+ *   m6_on_present   enum m6_symbol, enum m6_key, enum m6_result
+ *   m6_on_destroy   0, index of the argument that is destroyed, enum m6_result (for the reader: nothing asks)
+ *   m6_on_proc      route of what it hands out, index of the argument that is the name, 0
+ *   m6_on_vk_*      know their function; the row says the same for the reader
+ * SDL 1.2's and SDL 2's SDL_GL_GetProcAddress are one row. */
 #define M6_HOOKS(X)                                                                                                    \
   X(glXSwapBuffers, m6_on_present, M6_SYM_GLX_SWAP_BUFFERS, M6_KEY_A_B, M6_RESULT_VOID)                                \
   X(eglSwapBuffers, m6_on_present, M6_SYM_EGL_SWAP_BUFFERS, M6_KEY_A_B, M6_RESULT_BOOLEAN)                             \
@@ -82,10 +85,9 @@ int m6_hook_find(const char *name) __attribute__((visibility("hidden")));
 /* The real function behind a variant; NULL when there is none. caller: whose call it is, for a library that only the
  * caller's own scope can see. */
 m6_function m6_variant_real(struct m6_variant *v, const void *caller) __attribute__((visibility("hidden")));
-/* What to hand out instead of `found`, which was looked up under the name of `hook` by this route. Never NULL when found is
- * not; `found` itself when every variant is taken (and says so in header.unseen). */
+/* What to hand out instead of `found`, which was looked up under the name of `hook` by this route. Never NULL when
+ * found is not; `found` itself when every variant is taken (and says so in header.unseen). */
 void *m6_variant_for(int hook, void *found, uint32_t route, const void *caller) __attribute__((visibility("hidden")));
-/* The dynamic linker's record of the module that holds an address; NULL when none does. Takes the linker's lock. */
 /* A definition of `name` in a library that `caller`'s module needs, though it is not in the global scope; or NULL. */
 void *m6_find_for_caller(const char *name, const void *caller) __attribute__((visibility("hidden"), cold));
 

@@ -12,8 +12,9 @@
  *   8. Inert means: one predictable branch, then the real function.
  *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
  *
- * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, gl.c, vulkan.c, route.c, ...) call slot.c and present.c;
- * those call segment.c; boot.c starts everything and is called by the boot stubs in m6_real.
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c) call slot.c and present.c;
+ * those call segment.c; boot.c starts everything, by its constructor or by the first call that finds a boot stub in
+ * m6_real.
  */
 #ifndef M6_INTERNAL_H
 #define M6_INTERNAL_H
@@ -77,7 +78,7 @@ static inline void m6_note_unseen(uint32_t bit)
 }
 
 /* Looks at the control line and starts or stops collecting accordingly. Cheap when nothing changed. Called at frame
- * boundaries, at marks while inert, at thread starts, mapping calls and full rings. */
+ * boundaries, at marks while inert, when a thread takes its ring, at mapping calls, dlopen, and full rings. */
 void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")));
 /* Populates [offset, offset + bytes) of the segment; 0 or an errno. Slow: a syscall. Keeps the caller's errno. */
 int m6_populate(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
@@ -114,7 +115,8 @@ extern __thread struct m6_thread m6_self __attribute__((visibility("hidden"), tl
 /* Gives this thread a slot when it may have one. After it m6_self.slot may still be NULL: then use the shared slot 0
  * (m6_shared_add on its words). Keeps errno. */
 void m6_thread_enter(void) __attribute__((visibility("hidden"), cold));
-/* Adds one event to this thread's slot, or to slot 0 when it has none: the slow half of the counting hooks. Keeps errno. */
+/* Adds one event to this thread's slot, or to slot 0 when it has none: the slow half of the counting hooks. Keeps
+ * errno. */
 struct m6_event {
   uint64_t live, bytes, allocs, frees; /* two's complement, all of them */
   uint32_t kind;                       /* offset of a struct m6_kind in struct m6_slot; 0 = plain malloc */
@@ -124,10 +126,12 @@ void m6_count_slow(const struct m6_event *e) __attribute__((visibility("hidden")
 void m6_count_mapping(uint64_t bytes) __attribute__((visibility("hidden")));
 /* A session began since this thread last looked: forget the last one's scopes and ring. */
 void m6_thread_session(void) __attribute__((visibility("hidden"), cold));
-/* Gives this thread a ring (and a slot) when it may have one: 1 = m6_self.producer is usable. Emits START. Keeps errno. */
+/* Gives this thread a ring (and a slot) when it may have one: 1 = m6_self.producer is usable. Emits START. Keeps
+ * errno. */
 int m6_thread_ring(void) __attribute__((visibility("hidden"), cold));
 
-/* The process's heap reading and allocation count: sums over all slots. Exact when the process is at rest, absolute always. */
+/* The process's heap reading and allocation count: sums over all slots. Exact when the process is at rest, absolute
+ * always. */
 struct m6_reading {
   uint64_t live, allocs;
 };
@@ -150,7 +154,7 @@ static inline struct m6_reading m6_thread_reading(void)
 }
 
 /* Room for n records (n <= M6_FRAME_UNITS) in this thread's ring? Gets the ring first when needed; says a pending loss
- * in-band; counts the loss of `n` records when the answer is no (a frame counts as one). */
+ * in-band; counts one loss when the answer is no, a frame's four records being one. */
 int m6_ring_ready(unsigned n) __attribute__((visibility("hidden")));
 
 /* ---- the next functions in line --------------------------------------------------------------------------------- */
@@ -210,7 +214,8 @@ int m6_slots_init(void) __attribute__((visibility("hidden"), cold));
 void m6_signals_off(uint64_t old[2]) __attribute__((visibility("hidden"), cold));
 void m6_signals_back(const uint64_t old[2]) __attribute__((visibility("hidden"), cold));
 
-/* The next definition of a symbol after this library (RTLD_NEXT), through the next dlsym in line; NULL when there is none.
+/* The next definition of a symbol after this library (RTLD_NEXT), through the next dlsym in line; NULL when there is
+ * none.
  * May allocate. */
 void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
 /* Resolves and decides whatever is not resolved and decided yet; harmless at any time, from any thread. Keeps errno. */
@@ -218,7 +223,8 @@ void m6_boot(void) __attribute__((visibility("hidden"), cold));
 /* The module that an address belongs to; NULL when it can't be told. No lock, but on a glibc before 2.35. */
 struct link_map;
 struct link_map *m6_module_of(const void *address) __attribute__((visibility("hidden"), cold));
-/* libc's own dlsym, for RTLD_NEXT: it takes its caller from the return address, so no C wrapper may come between. NULL before boot. */
+/* libc's own dlsym, for RTLD_NEXT: it takes its caller from the return address, so no C wrapper may come between.
+ * NULL before boot. */
 extern void *(*m6_libc_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
 extern void *(*m6_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
@@ -235,7 +241,8 @@ struct m6_present {
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
   uint32_t entered;   /* the session it began in; 0: inert */
 };
-/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
+/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: it succeeded, as its result
+ * says, or where it returns nothing, as the presents nested in it said. */
 void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uint64_t display, uint64_t drawable,
                       const void *caller) __attribute__((visibility("hidden")));
 void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));

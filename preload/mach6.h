@@ -7,22 +7,22 @@
  *   MACH6_SCOPE("render");             opens one that closes where the enclosing block ends, however it is left
  *   mach6::scope s(name);              the same in C++, for names that are made at run time
  *
- * Nothing to link: the functions are looked up (dlsym) at a module's first call. Without the shim each call is one load and one
- * branch. With the shim but no session, a call more. In a session a mark and a done each read the clock and
- * write one record: about 15 ns each on current machines; a label that is not a literal costs a hash of its text on top.
+ * Nothing to link: the functions are looked up (dlsym) at a module's first call. Without the shim each call is one load
+ * and one branch. With the shim but no session, a call more. In a session a mark and a done each read the clock and
+ * write one record: about 15 ns each on current machines; a label that is not a literal costs a hash of its text on
+ * top.
  *
- * Labels: a string literal is looked up once a place; any other string, each time, and it need only live for the call. Equal text is one
- * label, wherever it comes from. Of a text longer than 255 bytes the beginning is shown. A segment has room
- * for 3072 labels; later ones are "(other)".
- * Scopes nest, by thread. mach6_mark gives the number of scopes that were open before it; mach6_done_to(that) closes it and
- * whatever was left open inside, so a scope guard is never wrong after a longjmp or a throw. A done without a mark does nothing
- * and is counted. Times are in the report in seconds, memory in KiB; a scope's memory is what its own thread allocated
- * and freed.
- * Thread-safe, and async-signal-safe after the module's first call. No function here blocks, allocates (but for that first
- * lookup, as dlsym may), or changes errno. A library that uses this may be unloaded at any time; close its scopes first.
+ * Labels: a string literal is looked up once a place; any other string, each time, and it need only live for the call.
+ * Equal text is one label, wherever it comes from. Of a text longer than 255 bytes the beginning is shown. A segment
+ * has room for 3072 labels; later ones are "(other)". Scopes nest, by thread. mach6_mark gives the number of scopes
+ * that were open before it; mach6_done_to(that) closes it and whatever was left open inside, so a scope guard is never
+ * wrong after a longjmp or a throw. A done without a mark does nothing and is counted. Times are in the report in
+ * seconds, memory in KiB; a scope's memory is what its own thread allocated and freed. Thread-safe, and
+ * async-signal-safe after the module's first call. No function here blocks, allocates (but for that first lookup, as
+ * dlsym may), or changes errno. A library that uses this may be unloaded at any time; close its scopes first.
  *
- * Needs GCC or Clang; C99 or C++98 on. A static program has no shim: the calls do nothing. On a glibc before 2.34 link with
- * -ldl, or the calls do nothing. The shim exports the same names as plain C symbols, for other languages:
+ * Needs GCC or Clang; C99 or C++98 on. A static program has no shim: the calls do nothing. On a glibc before 2.34 link
+ * with -ldl, or the calls do nothing. The shim exports the same names as plain C symbols, for other languages:
  *   unsigned mach6_mark(const char *); void mach6_done(void); void mach6_done_to(unsigned); void mach6_frame(void);
  *
  * MIT licence; see LICENSE.
@@ -135,8 +135,8 @@ MACH6_SHARED_ void mach6_first_frame_(void)
   if (MACH6_CALL_(frame)) MACH6_CALL_(frame)();
 }
 
-/* mach6_mark: a place whose argument is written as a literal gets a memory of its own; `(mach6_mark)(text)` never does. The
- * test is on the argument's spelling, because an optimiser may find variables constant too. */
+/* mach6_mark: a place whose argument is written as a literal gets a memory of its own; `(mach6_mark)(text)` never
+ * does. The test is on the argument's spelling, because an optimiser may find variables constant too. */
 #define mach6_mark(label) MACH6_MARK_(label)
 #define MACH6_MARK_(label)                                                                                             \
   (__extension__({                                                                                                     \

@@ -1,8 +1,9 @@
 /* map.c - mmap, munmap, mremap, brk, sbrk as the program itself calls them: the "mapped" account, apart from the heap.
  *
- * Promise: the real call's result and errno. While counting, whole pages that succeeded are added to or taken from this thread's
- * `mapped`. A mapping with MAP_FIXED counts as a call of no bytes: it replaces what its place held, nearly always a
- * reservation that was counted. What libc maps for itself (malloc's arenas, thread stacks) does not come through here.
+ * Promise: the real call's result and errno. While counting, whole pages that succeeded are added to or taken from this
+ * thread's `mapped`. A mapping with MAP_FIXED counts as a call of no bytes: it replaces what its place held, nearly
+ * always a reservation that was counted. What libc maps for itself (malloc's arenas, thread stacks) does not come
+ * through here.
  * May call: the next functions (m6_real_map), slot.c, segment.c's m6_poll_control (a mapping call is never hot).
  */
 #include <errno.h>

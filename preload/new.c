@@ -1,10 +1,11 @@
 /* new.c - C++'s operator new and delete, where an allocator brings its own.
  *
- * Promise: the next definition does the work, exceptions pass through, and every block is counted once. Most definitions
- * (libstdc++'s) call malloc and free: those calls are counted in alloc.c, and from here the call is one jump. Only operators that
- * live in the same library as malloc_usable_size, and do not call malloc (tcmalloc's), are counted here; what each does is
- * learned from its first counted call. Operators of any other origin are a pool whose blocks nobody can measure: not counted,
- * and header.unseen says so. A program's own operators come before ours and are never seen here.
+ * Promise: the next definition does the work, exceptions pass through, and every block is counted once. Most
+ * definitions (libstdc++'s) call malloc and free: those calls are counted in alloc.c, and from here the call is one
+ * jump. Only operators that live in the same library as malloc_usable_size, and do not call malloc (tcmalloc's), are
+ * counted here; what each does is learned from its first counted call. Operators of any other origin are a pool whose
+ * blocks nobody can measure: not counted, and header.unseen says so. A program's own operators come before ours and are
+ * never seen here.
  *
  * A library that was loaded by dlopen may need an operator that is not in the global scope (libLLVM's libstdc++ under a
  * game in C). RTLD_NEXT does not see that one; then the caller's own scope is asked.
@@ -24,7 +25,8 @@ typedef const void *nothrow; /* std::nothrow_t by reference; not used by us */
 #define SZ "j"
 #endif
 
-/* X(name, symbol, parameters, arguments): every operator of the Itanium C++ ABI that allocates, then those that free. */
+/* X(name, symbol, parameters, arguments): every operator of the Itanium C++ ABI that allocates, then those that
+ * free. */
 #define NEWS(X)                                                                                                        \
   X(n, "_Znw" SZ, (size_t n), (n))                                                                                     \
   X(na, "_Zna" SZ, (size_t n), (n))                                                                                    \
@@ -82,7 +84,8 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* The operator in the scope that the global one does not show: of the caller's module, or a C++ library that is loaded. */
+/* The operator in the scope that the global one does not show: of the caller's module, or a C++ library that is
+ * loaded. */
 static void *hidden_operator(const char *symbol, const void *caller)
 {
   static const char *const libraries[] = {NULL, "libstdc++.so.6", "libc++.so.1"};

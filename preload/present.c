@@ -1,18 +1,20 @@
 /* present.c - frame boundaries and present streams.
  *
- * A present's entry ends the frame, its return begins the next (the gap is what lies between). Presents nest, SDL calls GLX:
- * the outermost of a thread counts. A failed present is no frame, it only counts as failed. A drawable is a stream.
- * Promise: a stream's count is exact, whether or not the record of a frame found room. No lock, no wait; no syscall but at a
- * thread's first present and a stream's first. Errno is kept.
- * Called by the hooks of hook.c and vulkan.c and by scope.c (mach6_frame); calls slot.c and segment.c.
+ * A present's entry ends the frame, its return begins the next (the gap is what lies between). Presents nest, SDL calls
+ * GLX: the outermost of a thread counts. A failed present is no frame, it only counts as failed. A drawable is a
+ * stream.
+ * Promise: a stream's count is exact, whether or not the record of a frame found room. No lock, no wait; no syscall but
+ * at a thread's first present and a stream's first. Errno is kept. Called by the hooks of hook.c and vulkan.c and by
+ * scope.c (mach6_frame); calls slot.c and segment.c.
  */
 #include <unistd.h>
 
 #include "hook.h"
 
-/* Whose present belongs to which stream. `key` is a hash of display and drawable, so that one CAS both claims an entry and
- * says for whom, and two threads that present a new drawable at once agree. `inner` is that of the present nested in it: GLFW
- * swaps once by GLX when it makes a window, then by glfwSwapBuffers, and that is one window. Index = index in header.streams. */
+/* Whose present belongs to which stream. `key` is a hash of display and drawable, so that one CAS both claims an
+ * entry and says for whom, and two threads that present a new drawable at once agree. `inner` is that of the present
+ * nested in it: GLFW swaps once by GLX when it makes a window, then by glfwSwapBuffers, and that is one window.
+ * Index = index in header.streams. */
 static struct {
   uint64_t key, inner, inner_drawable;
 } who[M6_STREAMS];
@@ -140,8 +142,8 @@ void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uin
   p->display = display;
   p->drawable = drawable;
   p->caller = caller;
-  /* Nested, unless the outer one was left by a longjmp or a throw: then its place on the stack is free, and a present that
-   * is made from the same depth or above cannot be inside of it. */
+  /* Nested, unless the outer one was left by a longjmp or a throw: then its place on the stack is free, and a
+   * present that is made from the same depth or above cannot be inside of it. */
   if (m6_self.present_depth && (const char *)p < (const char *)outer) {
     if (++m6_self.present_depth == 2 && !outer->inner_drawable) {
       outer->inner_display = display;
@@ -201,9 +203,9 @@ void m6_present_explicit(const void *caller)
   m6_poll_control(0);
 }
 
-/* A drawable is gone (heir 0) or another took its place. display 0: on any. The last stream is left alone, it may be shared. A
- * stream whose drawable is known by what presents it from outside goes on when only the nested one is remade. A forked child may clean up
- * what it inherited; that says nothing about its parent's windows. */
+/* A drawable is gone (heir 0) or another took its place. display 0: on any. The last stream is left alone, it may be
+ * shared. A stream whose drawable is known by what presents it from outside goes on when only the nested one is
+ * remade. A forked child may clean up what it inherited; that says nothing about its parent's windows. */
 static void destroyed(uint64_t display, uint64_t drawable, uint64_t heir)
 {
   if (!drawable || !m6_seg || !m6_peek(&m6_gate.alive)) return;

@@ -1,9 +1,9 @@
 /* route.c - what dlsym, dlopen and dlmopen do here; their entries are in dl.S.
  *
- * Promise: dlsym answers what it would without us, but a hooked function is answered with a variant of it. Whatever is no
- * hooked name, and RTLD_NEXT when there is one, goes to the next dlsym by a jump, with the caller's return address in place, because that is how
- * dlsym and dlopen know whose scope and whose $ORIGIN they are asked for. "The next dlsym" may be another preload's: then
- * its answer is the one that is wrapped.
+ * Promise: dlsym answers what it would without us, but a hooked function is answered with a variant of it. Whatever is
+ * no hooked name, and RTLD_NEXT when there is one, goes to the next dlsym by a jump, with the caller's return address
+ * in place, because that is how dlsym and dlopen know whose scope and whose $ORIGIN they are asked for. "The next
+ * dlsym" may be another preload's: then its answer is the one that is wrapped.
  * May run before the shim's constructor. Allocates only as the real functions do.
  */
 #include <dlfcn.h>

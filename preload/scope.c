@@ -1,9 +1,10 @@
-/* scope.c - mach6_mark, mach6_done and their kin: the plain C symbols behind mach6.h, and for dlsym and other languages.
+/* scope.c - mach6_mark, mach6_done and their kin: the plain C symbols behind mach6.h, and for dlsym and other
+ * languages.
  *
- * Promise: inert, one branch. Collecting, one clock read and one record each; no system call, no lock, no wait; from signal
- * handlers too. Depth is exact whether or not records fit.
- * A done whose caller's stack pointer is not that of the innermost mark looks for the mark that it belongs to, 16 deep at
- * most: when found, the scopes above were left by longjmp or throw, and the record says so. In doubt it closes one:
+ * Promise: inert, one branch. Collecting, one clock read and one record each; no system call, no lock, no wait; from
+ * signal handlers too. Depth is exact whether or not records fit. A done whose caller's stack pointer is not that of
+ * the innermost mark looks for the mark that it belongs to, 16 deep at most: when found, the scopes above were left by
+ * longjmp or throw, and the record says so. In doubt it closes one:
  *   - where all marks come from one return address, a wrapper opens the scopes, and stack pointers mean little;
  *   - a done in tail position has the stack pointer of its caller's caller, so where tail calls are possible, scopes of one
  *     frame alone above the match are taken for its own.
@@ -59,8 +60,8 @@ INLINE void commit(struct m6_thread *t, uint64_t index, uint64_t clock, unsigned
                  type, flags, label, saturated(depth));
 }
 
-/* Claims and writes one record. `expected` is what the ring's head was before the clock was read: when a handler claimed in
- * between, the clock is read again, so that clocks rise with the index. */
+/* Claims and writes one record. `expected` is what the ring's head was before the clock was read: when a handler
+ * claimed in between, the clock is read again, so that clocks rise with the index. */
 INLINE void record_quick(struct m6_thread *t, uint64_t expected, uint64_t clock, unsigned type, unsigned label, unsigned depth,
                          uint32_t sp)
 {
@@ -78,7 +79,8 @@ static void record(struct m6_thread *t, unsigned type, unsigned flags, unsigned 
 
 /* ---- labels ----------------------------------------------------------------------------------------------------- */
 
-/* The label regions are reserved together, at the first mark: which part a text needs is not known before it is there. */
+/* The label regions are reserved together, at the first mark: which part a text needs is not known before it is
+ * there. */
 static M6_COLD int labels_refused(void)
 {
   static uint32_t refused;
@@ -116,8 +118,8 @@ static __attribute__((noinline)) unsigned mark_slow(uint32_t label, uint64_t fro
   return depth;
 }
 
-/* Depth rises before the record is claimed, and falls after: a handler's records in between then belong to scopes that the
- * reader has not met yet, or no more, and never close one that is open. */
+/* Depth rises before the record is claimed, and falls after: a handler's records in between then belong to scopes
+ * that the reader has not met yet, or no more, and never close one that is open. */
 INLINE unsigned mark(uint32_t label, uint64_t from)
 {
   struct m6_thread *t = &m6_self;

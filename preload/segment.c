@@ -1,9 +1,10 @@
 /* segment.c - the target's shared memory, the control line, and the one reason on stderr.
  *
- * Promise: nothing of the segment is written before it was populated, so a full /dev/shm is an error code here and never
- * a SIGBUS. No descriptor stays open. A session starts and stops by one compare-and-swap each; nobody waits for anybody.
- * May call: system calls (none of these is a cancellation point) and plain libc calls that neither allocate nor lock. errno
- * is kept by everything that hooks call.
+ * Promise: nothing of the segment is written before it was populated, so a full /dev/shm is an error code here and
+ * never a SIGBUS. No descriptor stays open. A session starts and stops by one compare-and-swap each; nobody waits for
+ * anybody.
+ * May call: system calls (none of these is a cancellation point) and plain libc calls that neither allocate nor lock.
+ * errno is kept by everything that hooks call.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,10 +67,11 @@ void m6_reason(int asked_for, const char *what, int err)
   static const struct {
     int e;
     const char *text;
-  } known[] = {{EACCES, "permission denied"}, {EPERM, "not permitted"},       {ENOENT, "no such file or directory"},
-               {ENOSPC, "no space left"},     {EFAULT, "no space left"},      {ENOMEM, "out of memory"},
-               {EMFILE, "too many open files"}, {ENFILE, "too many open files"}, {EROFS, "read-only file system"},
-               {EINVAL, "not supported"},     {EFBIG, "file size limit"},     {ENOTDIR, "not a directory"}};
+  } known[] = {
+    {EACCES, "permission denied"},   {EPERM, "not permitted"},        {ENOENT, "no such file or directory"},
+    {ENOSPC, "no space left"},       {ENOMEM, "out of memory"},       {ELIBACC, "no library that is loaded defines it"},
+    {EMFILE, "too many open files"}, {ENFILE, "too many open files"}, {EROFS, "read-only file system"},
+    {EINVAL, "not supported"},       {EFBIG, "file size limit"},      {ENOTDIR, "not a directory"}};
   static uint32_t said;
   if (!asked_for && !m6_options.verbose) return;
   uint32_t never = 0;
@@ -193,8 +195,8 @@ static int file_says(const char *file, const char *word)
   return strstr(line, word) != NULL;
 }
 
-/* The time-stamp counter is good where the kernel would use it itself, or, under a hypervisor whose clock the kernel prefers,
- * where the processor says that it never stops nor changes pace. */
+/* The time-stamp counter is good where the kernel would use it itself, or, under a hypervisor whose clock the kernel
+ * prefers, where the processor says that it never stops nor changes pace. */
 static uint32_t choose_clock(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -278,7 +280,8 @@ int m6_segment_create(void)
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-/* libc keeps the break in a variable; reading it is no system call. 0 where there is none, and before libc's first brk. */
+/* libc keeps the break in a variable; reading it is no system call. 0 where there is none, and before libc's first
+ * brk. */
 static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
 static uint64_t break_at_start(void)
 {

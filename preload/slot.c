@@ -1,11 +1,11 @@
 /* slot.c - this thread's slot and ring: taking them, giving them back, the slow halves of the hooks.
  *
- * Promise: a slot has one writer from the moment it is taken until it is given back. A thread without a slot of its own (too
- * many threads, no memory, before its first or after its last moment) uses slot 0 by locked adds, so no event is
- * lost. Counters are never reset; a ring stays with its slot and the next owner says START in it.
- * A thread gives its slot back in the last round of its key destructors, so that what other destructors free still counts as its own.
- * One that first shows up in those rounds never gets there: its slot is found by its dead tid when slots run out.
- * Signals are off while a slot or ring is taken: neither a handler nor a cancellation finds it half done.
+ * Promise: a slot has one writer from the moment it is taken until it is given back. A thread without a slot of its own
+ * (too many threads, no memory, before its first or after its last moment) uses slot 0 by locked adds, so no event is
+ * lost. Counters are never reset; a ring stays with its slot and the next owner says START in it. A thread gives its
+ * slot back in the last round of its key destructors, so that what other destructors free still counts as its own. One
+ * that first shows up in those rounds never gets there: its slot is found by its dead tid when slots run out. Signals
+ * are off while a slot or ring is taken: neither a handler nor a cancellation finds it half done.
  * May call: segment.c, pthread_setspecific, system calls. errno is kept.
  */
 #include <errno.h>
@@ -46,8 +46,8 @@ static uint32_t take_free_slot(void)
 
 static void free_slot(uint32_t i) { m6_shared_and(&taken[i / 64], ~(1ull << i % 64)); }
 
-/* Slots whose owner died without telling: their tid names no thread of this process any more. A slot that is just being taken
- * has tid 0, and a tid that was given to a new thread only keeps its slot for longer. */
+/* Slots whose owner died without telling: their tid names no thread of this process any more. A slot that is just
+ * being taken has tid 0, and a tid that was given to a new thread only keeps its slot for longer. */
 static void reap(void)
 {
   int pid = (int)syscall(SYS_getpid);
@@ -132,8 +132,7 @@ static void thread_ends(void *round)
   uintptr_t n = (uintptr_t)round;
   int e = errno;
   if (!m6_peek(&m6_gate.alive) || !m6_self.slot) return;
-  if (n < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, (void *)(n + 1)) == 0) return;
-  give_back(&m6_self);
+  if (n >= PTHREAD_DESTRUCTOR_ITERATIONS || pthread_setspecific(key, (void *)(n + 1)) != 0) give_back(&m6_self);
   errno = e;
 }
 

@@ -1,11 +1,11 @@
 /* vulkan.c - Vulkan's presents: several swapchains in one call, swapchains that replace each other.
  *
- * vkQueuePresentKHR is one boundary a call: the stream of its first swapchain gets the record, every swapchain's stream is
- * counted. A swapchain that is made from an old one (a resize) carries on the old one's stream: it is the same window to whoever
- * looks. Two devices are never mixed up, because each real pointer that a proc-address function gives has a variant of its own; the
- * dispatch key, which a device and its queues share, tells their streams apart. (It could not choose the real function: a
- * layer below, asked by the loader, has the same key and another function.)
- * Vulkan's structs are declared here, as far as they are read: nothing of Vulkan is needed to build this.
+ * vkQueuePresentKHR is one boundary a call: the stream of its first swapchain gets the record, every swapchain's stream
+ * is counted. A swapchain that is made from an old one (a resize) carries on the old one's stream: it is the same
+ * window to whoever looks. Two devices are never mixed up, because each real pointer that a proc-address function gives
+ * has a variant of its own; the dispatch key, which a device and its queues share, tells their streams apart. (It could
+ * not choose the real function: a layer below, asked by the loader, has the same key and another function.) Vulkan's
+ * structs are declared here, as far as they are read: nothing of Vulkan is needed to build this.
  */
 #include "hook.h"
 

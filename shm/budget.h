@@ -1,6 +1,4 @@
-/* budget.h - the caps of the design's section 8 that the shared layouts depend on, by name, once.
- *
- * A number that bounds memory, time or a count stands here and nowhere else.
+/* budget.h - the budgets: what bounds the memory, the time and the counts that both sides know, by name, once.
  */
 #ifndef M6_BUDGET_H
 #define M6_BUDGET_H

@@ -1,8 +1,9 @@
 /* clock.h - the session's clock: one read, no syscall.
  *
- * The time-stamp counter where the kernel itself trusts it (decided once a session, header.clock_kind says which), else CLOCK_MONOTONIC in
- * nanoseconds. Ticks become nanoseconds on the reader's side only, from pairs (ticks, CLOCK_MONOTONIC) taken far apart.
- * Plain rdtsc, without a fence: it may drift a few ns against its neighbours in program order, less than the read costs.
+ * The time-stamp counter where the kernel itself trusts it (decided once a session, header.clock_kind says which), else
+ * CLOCK_MONOTONIC in nanoseconds. Ticks become nanoseconds on the reader's side only, from pairs (ticks,
+ * CLOCK_MONOTONIC) taken far apart. Plain rdtsc, without a fence: it may drift a few ns against its neighbours in
+ * program order, less than the read costs.
  */
 #ifndef M6_CLOCK_H
 #define M6_CLOCK_H

@@ -1,9 +1,10 @@
 /* label.h - label texts to small numbers, shared by many writers without a lock.
  *
- * Promise: the same text gets the same number (1..M6_LABELS-1) for the life of the segment, another text another one; a full table gives 0,
- * "(other)". Bounded in memory and in time (M6_LABEL_PROBES). Never waits: an entry whose text is still being written is
- * already valid by its hash. Identity is a 64-bit hash over the whole text, however long; at most M6_LABEL_BYTES_MAX bytes of it are kept.
- * Thread-safe, async-signal-safe, and safe against a writer that dies half-way (its text stays missing, the number holds).
+ * Promise: the same text gets the same number (1..M6_LABELS-1) for the life of the segment, another text another one; a
+ * full table gives 0, "(other)". Bounded in memory and in time (M6_LABEL_PROBES). Never waits: an entry whose text is
+ * still being written is already valid by its hash. Identity is a 64-bit hash over the whole text, however long; at
+ * most M6_LABEL_BYTES_MAX bytes of it are kept. Thread-safe, async-signal-safe, and safe against a writer that dies
+ * half-way (its text stays missing, the number holds).
  */
 #ifndef M6_LABEL_H
 #define M6_LABEL_H
@@ -91,8 +92,8 @@ static inline uint32_t m6_label_intern(struct m6_labels l, const char *text, siz
   return 0;
 }
 
-/* For readers that trust nothing: copies the text of `id` into out (M6_LABEL_BYTES_MAX + 1 bytes, NUL-terminated), gives its
- * length, or -1 when there is none. *cut says that the text was longer. */
+/* For readers that trust nothing: copies the text of `id` into out (M6_LABEL_BYTES_MAX + 1 bytes, NUL-terminated),
+ * gives its length, or -1 when there is none. *cut says that the text was longer. */
 static inline int m6_label_copy(struct m6_labels l, uint32_t id, char *out, int *cut)
 {
   out[0] = 0;

@@ -48,7 +48,8 @@ static inline void m6_producer_init(struct m6_producer *p, struct m6_ring_head *
   p->limit = m6_observe(&head->consumed) + capacity - M6_RING_MARGIN;
 }
 
-/* Is there room for n (<= M6_FRAME_UNITS) records? Looks at the consumer's line only when the cached limit is reached. */
+/* Is there room for n (<= M6_FRAME_UNITS) records? Looks at the consumer's line only when the cached limit is
+ * reached. */
 static inline int m6_ring_room(struct m6_producer *p, unsigned n)
 {
   uint64_t next = m6_peek(&p->head->claimed);
@@ -73,7 +74,8 @@ static inline void m6_ring_commit(struct m6_producer *p, uint64_t index, uint64_
 
 enum m6_ring_read { M6_RING_EMPTY, M6_RING_RECORD, M6_RING_HOLE };
 
-/* Read record `index` into *out (a copy; the caller checks its contents). Does not advance. HOLE: claimed, uncommitted. */
+/* Read record `index` into *out (a copy; the caller checks its contents). Does not advance. HOLE: claimed,
+ * uncommitted. */
 static inline enum m6_ring_read m6_ring_read(struct m6_ring_head *head, struct m6_record *records, uint32_t capacity,
                                              uint64_t index, struct m6_record *out)
 {

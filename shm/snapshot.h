@@ -1,12 +1,12 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
- * A snapshot is one self-contained block: struct m6_snapshot, then nodes, then spikes, then retained frames (final snapshots
- * only), then text. It travels two ways: in the live-stats file, under a seqlock, twice, so that a reader nearly
- * always finds one at rest; and as the plain contents of a file descriptor when a session has ended.
+ * A snapshot is one self-contained block: struct m6_snapshot, then nodes, then spikes, then retained frames (final
+ * snapshots only), then text. It travels two ways: in the live-stats file, under a seqlock, twice, so that a reader
+ * nearly always finds one at rest; and as the plain contents of a file descriptor when a session has ended.
  *
- * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's namespace counts,
- * mode 0600, owned by the target's user; the collector is its only writer. Readers check every count and offset against
- * `bytes` before they use it (mach6_stats.h does).
+ * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
+ * namespace counts, mode 0600, owned by the target's user; the collector is its only writer. Readers check every count
+ * and offset against `bytes` before they use it (the library behind mach6_stats.h does).
  * Units: times in nanoseconds, memory in bytes, both exact integers; conversion to seconds and KiB is the payload's.
  */
 #ifndef M6_SNAPSHOT_H
@@ -164,8 +164,8 @@ _Static_assert(sizeof(struct m6_snap_node) == 152, "size must not change within 
 _Static_assert(sizeof(struct m6_snap_frame) == 64 && sizeof(struct m6_snap_stream) == 56, "size must not change within a version");
 _Static_assert(sizeof(struct m6_snapshot) % 8 == 0, "copied in words");
 
-/* The live-stats file: a head, then two places for a snapshot, each `place_bytes` long. The collector writes the place that
- * is not `current`, then makes it current. */
+/* The live-stats file: a head, then two places for a snapshot, each `place_bytes` long. The collector writes the
+ * place that is not `current`, then makes it current. */
 struct m6_stats_head {
   uint64_t magic;
   uint32_t version, current;

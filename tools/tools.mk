@@ -32,7 +32,11 @@ LINT_C := $(wildcard shm/*.h preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] 
   tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch])
 LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/*/*.test)
 LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)
-TIDY_CHECKS := -*,bugprone-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-bugprone-narrowing-conversions,-bugprone-assignment-in-if-condition,-bugprone-implicit-widening-of-multiplication-result,-bugprone-branch-clone,clang-analyzer-*,-clang-analyzer-security.insecureAPI.*,misc-redundant-expression,misc-unused-parameters
+TIDY_CHECKS := -*,bugprone-*,clang-analyzer-*,misc-redundant-expression,misc-unused-parameters
+TIDY_CHECKS := $(TIDY_CHECKS),-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier
+TIDY_CHECKS := $(TIDY_CHECKS),-bugprone-narrowing-conversions,-bugprone-assignment-in-if-condition
+TIDY_CHECKS := $(TIDY_CHECKS),-bugprone-implicit-widening-of-multiplication-result,-bugprone-branch-clone
+TIDY_CHECKS := $(TIDY_CHECKS),-clang-analyzer-security.insecureAPI.*
 .PHONY: format lint-format lint-cppcheck lint-tidy lint-shell lint-man
 lint: lint-format lint-cppcheck lint-tidy lint-shell lint-man
 lint-format:

@@ -1,8 +1,8 @@
 /* launch.c - starts the game and its collector, and stands in for the game until it has ended.
  *
- * Promises to the game: its descriptors, signal mask and dispositions, process group and terminal are those that it would have
- * had from the shell; it inherits no descriptor of ours; it runs whether the collector starts or not. Promise to the caller:
- * what is sent to mach6 reaches the game, once.
+ * Promises to the game: its descriptors, signal mask and dispositions, process group and terminal are those that it
+ * would have had from the shell; it inherits no descriptor of ours; it runs whether the collector starts or not.
+ * Promise to the caller: what is sent to mach6 reaches the game, once.
  * Order: the game is forked first and held at a pipe, so that the collector knows its pid and watches before it runs.
  */
 #include <errno.h>
@@ -25,11 +25,10 @@
 
 #define READY_MS 5000     /* a collector that needs longer to be ready is told of, and done without */
 #define FINISH_MS 20000   /* and one that needs longer to finish */
-#define ABOVE_ORIGIN 100  /* a program's folder lies no deeper below the root */
 #define GROUP_GRACE_MS 15 /* between timeout(1)'s signal to its child and the one to its group */
 #define GROUP_ECHO_MS 50  /* the same signal from the same sender is that one's second arrival here */
 
-/* ---- where our parts are ------------------------------------------------------------------------------------------- */
+/* ---- where our parts are ----------------------------------------------------------------------------------------- */
 
 int launch_find(const char *variable, const char *file, const char *below_prefix, char *out, size_t room)
 {
@@ -53,7 +52,7 @@ int launch_find(const char *variable, const char *file, const char *below_prefix
   return access(out, R_OK) ? errno : 0;
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 /* All that a process can wait for instead of dying of: faults of our own stay as they are. */
 static void waited_for(sigset_t *set)
@@ -63,8 +62,9 @@ static void waited_for(sigset_t *set)
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(set, faults[i]);
 }
 
-/* The witness: a process of our group that only notes which signals it got. A signal that reached it was sent to the group,
- * so the game has it already (timeout(1) signals its child and then its whole group). It answers each byte with a mask. */
+/* The witness: a process of our group that only notes which signals it got. A signal that reached it was sent to the
+ * group, so the game has it already (timeout(1) signals its child and then its whole group). It answers each byte
+ * with a mask. */
 static void witness(int fd)
 {
   sigset_t all;
@@ -176,19 +176,15 @@ void launch_wait(struct launch *l)
   }
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 static void set_environment(const struct launch *l, const char *shim, uint64_t token)
 {
   const char *old = getenv("LD_PRELOAD");
-  char path[PATH_MAX + 3 * ABOVE_ORIGIN + 64], *all, run[32];
+  char path[PATH_MAX], *all, run[32];
   /* The loader splits at spaces and colons and expands dollars; then the file goes by another name. */
-  /* What a program starts may be of another libc, whose loader would load the shim and fail. musl's knows no $ORIGIN, finds no such file and goes
-   * on without. glibc's makes it the program's folder, above which there is, in the end, the root. */
-  size_t n = (size_t)snprintf(path, sizeof path, "$ORIGIN");
-  for (int up = 0; up < ABOVE_ORIGIN; up++) n += (size_t)snprintf(path + n, sizeof path - n, "/..");
-  if (l->shim_fd >= 0) snprintf(path + n, sizeof path - n, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
-  else snprintf(path + n, sizeof path - n, "%s", shim);
+  if (l->shim_fd >= 0) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), l->shim_fd);
+  else snprintf(path, sizeof path, "%s", shim);
   if (asprintf(&all, "%s%s%s%s%s", l->program->sanitizer, *l->program->sanitizer ? ":" : "", path,
                old && *old ? ":" : "", old ? old : "") < 0)
     return;
@@ -233,7 +229,8 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
   _exit(EXIT_NOT_FOUND);
 }
 
-/* In the forked child: becomes the collector, on its own, with descriptors 3 (final), 4 (end), 5 (ready) and no others. */
+/* In the forked child: becomes the collector, on its own, with descriptors 3 (final), 4 (end), 5 (ready) and no
+ * others. */
 static void become_collector(const struct launch *l, const char *collector, uint64_t token, int end, int ready)
 {
   int from[3] = {l->final_fd, end, ready};
@@ -342,7 +339,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   return cannot_run(l, error);
 }
 
-/* ---- ending -------------------------------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* Waits for a child of ours until a deadline; an impatient user (INT, TERM) ends the wait. 1 when it is gone. */
 static int wait_child(pid_t pid, int ms)

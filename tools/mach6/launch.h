@@ -27,7 +27,8 @@ struct launch {
   sigset_t old_mask;
 };
 
-/* Where a part of mach6 lies: $variable, beside this program, or below its prefix. 0 when `out` is there and readable. */
+/* Where a part of mach6 lies: $variable, beside this program, or below its prefix. 0 when `out` is there and
+ * readable. */
 int launch_find(const char *variable, const char *file, const char *below_prefix, char *out, size_t room);
 /* Starts the collector, then the game. 0, or an exit status (125..127) after a message; then nothing runs. */
 int launch_start(struct launch *l, const char *shim, const char *collector);

@@ -1,7 +1,7 @@
 /* program.c - looks at a file before it is started: would the shim be loaded, and would the program survive it?
  *
- * A static program ignores LD_PRELOAD, one of another libc or machine complains or dies, a privileged one drops it silently. Each is
- * told apart here, so that mach6 says "not profiled" instead of reporting 0 allocations.
+ * A static program ignores LD_PRELOAD, one of another libc or machine complains or dies, a privileged one drops it
+ * silently. Each is told apart here, so that mach6 says "not profiled" instead of reporting 0 allocations.
  */
 #include <elf.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #endif
 #define OUR_CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
 
-/* ---- finding ------------------------------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 /* Can it be executed, as far as can be known before? 0 or an errno. */
 static int executable(const char *path)
@@ -74,7 +74,7 @@ int program_find(const char *name, struct program *out)
   return worst;
 }
 
-/* ---- privileges ---------------------------------------------------------------------------------------------------- */
+/* ---- privileges -------------------------------------------------------------------------------------------------- */
 
 /* Would the kernel run it in secure mode, in which the loader ignores LD_PRELOAD? */
 static const char *privilege(int fd)
@@ -90,7 +90,7 @@ static const char *privilege(int fd)
   return NULL;
 }
 
-/* ---- ELF ----------------------------------------------------------------------------------------------------------- */
+/* ---- ELF --------------------------------------------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct program *p, const char *why, ...)
 {
@@ -169,7 +169,7 @@ static void inspect_elf(int fd, struct program *p)
   elf_end(elf);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 void program_inspect(struct program *p)
 {

@@ -1,5 +1,5 @@
-/* report.c - the report, part by part, in the order in which a reader asks: how fast, where, what memory does, what is wrong
- * with these numbers, what they cost.
+/* report.c - the report, part by part, in the order in which a reader asks: how fast, where, what memory does, what is
+ * wrong with these numbers, what they cost.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -123,8 +123,12 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
       fputs(any++ ? ", " : "    in ", p->to);
       t_label(p, h->nodes[k->cause[c].node].label, 0);
       fprintf(p->to, " %s", t_time(p, (double)k->cause[c].time / 1e9));
-      if (k->cause[c].calls > 1) fprintf(p->to, " (%s calls)", t_count(k->cause[c].calls));
-      if (k->cause[c].allocs) fprintf(p->to, " (%s allocations)", t_count(k->cause[c].allocs));
+      const char *between = " (";
+      if (k->cause[c].calls > 1) fprintf(p->to, "%s%s calls", between, t_count(k->cause[c].calls)), between = ", ";
+      if (k->cause[c].allocs)
+        fprintf(p->to, "%s%s allocation%s", between, t_count(k->cause[c].allocs), k->cause[c].allocs == 1 ? "" : "s"),
+          between = ", ";
+      if (between[0] == ',') fputc(')', p->to);
     }
     if (any) fputc('\n', p->to);
     else if (scopes) t_wrap(p, 4, "in no scope that the program named");

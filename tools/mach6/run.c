@@ -28,7 +28,7 @@ struct options {
   char **argv; /* the program and what belongs to it */
 };
 
-/* ---- how it ended --------------------------------------------------------------------------------------------------- */
+/* ---- how it ended ------------------------------------------------------------------------------------------------ */
 
 static const char *ending(int status)
 {
@@ -56,7 +56,7 @@ static int leave(const struct launch *l)
   return 128 + s;
 }
 
-/* ---- what it looked like ------------------------------------------------------------------------------------------- */
+/* ---- what it looked like ----------------------------------------------------------------------------------------- */
 
 static json_t *not_attached(const struct launch *l, const char *why)
 {
@@ -81,7 +81,8 @@ static int save_as(const char *option, const char *path, json_t *value, enum mac
   return error;
 }
 
-/* What we know and the collector cannot: how the game ended, and, when it lived too briefly to be looked at, its file. */
+/* What we know and the collector cannot: how the game ended, and, when it lived too briefly to be looked at, its
+ * file. */
 static json_t *with_ending(json_t *o, const struct launch *l)
 {
   int status = l->status;
@@ -120,7 +121,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL };
 

@@ -15,7 +15,8 @@ static int utf8;
 
 void text_init(void)
 {
-  /* Only LC_CTYPE: numbers keep their point. A UTF-8 locale that is named but not installed still says what the terminal does. */
+  /* Only LC_CTYPE: numbers keep their point. A UTF-8 locale that is named but not installed still says what the
+   * terminal does. */
   if (!setlocale(LC_CTYPE, "")) {
     const char *v = getenv("LC_ALL");
     if (!v || !*v) v = getenv("LC_CTYPE");

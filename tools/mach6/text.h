@@ -1,7 +1,7 @@
 /* text.h - numbers, labels and colours for people.
  *
- * A page collects one output, so that a redraw is one write. Numbers come back in small ring buffers: hold a result no longer
- * than one printf. Nothing here prints a control character that came from outside.
+ * A page collects one output, so that a redraw is one write. Numbers come back in small ring buffers: hold a result no
+ * longer than one printf. Nothing here prints a control character that came from outside.
  */
 #ifndef M6_TEXT_H
 #define M6_TEXT_H
@@ -32,7 +32,8 @@ const char *t_ratio(double r);                            /* "0.29 %", "14 %" */
 const char *t_short(double v);                            /* the same in six columns: "103k", "5.2M" */
 const char *t_number(double v);                           /* "4.0", "413", "0.02": three digits that matter */
 
-/* A label or path in exactly `columns` columns when positive (cut with an ellipsis, padded), at its own width when 0. */
+/* A label or path in exactly `columns` columns when positive (cut with an ellipsis, padded), at its own width when
+ * 0. */
 void t_label(const struct page *p, const char *label, int columns);
 int t_columns(const struct page *p, const char *label);
 /* A text of our own, wrapped to the page, lines after the first indented. */

@@ -1,4 +1,5 @@
-/* tree.c - the stats tree as a table: a frame first, then what other threads did meanwhile, then what came before and after.
+/* tree.c - the stats tree as a table: a frame first, then what other threads did meanwhile, then what came before and
+ * after.
  *
  * The longest child comes first. A parent shows MOST_CHILDREN of them and sums up the rest, so that a report
  * stays readable; JSON has them all.

@@ -1,6 +1,7 @@
 /* jobs.c - a small job queue: a list of parts under one lock, workers that take from it, a caller that helps.
  *
- * Promise: jobs_run returns when every part has run, once. Each part is one allocation, taken from the list by whoever comes first.
+ * Promise: jobs_run returns when every part has run, once. Each part is one allocation, taken from the list by whoever
+ * comes first.
  * Thread-safety: one caller at a time.
  */
 #include <pthread.h>

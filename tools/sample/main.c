@@ -3,8 +3,8 @@
  *   mach6-sample                                a window, until it is closed
  *   mach6-sample --headless --frames 600        the same work without a display
  *
- * Prints one line on stdout when it ends: frames, checksum, what was caught, how many bubbles there were. It depends on the seed,
- * the sizes and the number of frames alone.
+ * Prints one line on stdout when it ends: frames, checksum, what was caught, how many bubbles there were. It depends on
+ * the seed, the sizes and the number of frames alone.
  */
 #include <SDL.h>
 #include <argp.h>

@@ -1,7 +1,7 @@
 /* picture.c - draws the pond with SDL's renderer: water, bubbles, fish as triangles, a strip of frame times.
  *
- * Promise: reads the world, never changes it. Headless it uses SDL's dummy video driver and its software renderer, so the
- * same pixels are made where there is no display.
+ * Promise: reads the world, never changes it. Headless it uses SDL's dummy video driver and its software renderer, so
+ * the same pixels are made where there is no display.
  */
 #include <SDL.h>
 #include <math.h>

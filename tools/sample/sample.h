@@ -1,9 +1,9 @@
 /* sample.h - the sample game's parts: options, the job queue, the world, the picture.
  *
- * A school of fish and a few hunters in a pond: small, honest game work. The world knows no SDL, the picture changes nothing
- * in the world, the job queue knows neither. Everything that the world does is decided by the seed and the number of
- * frames: jobs are cut by index, read the last frame's state and write their own part, so the number of threads changes
- * nothing but the time.
+ * A school of fish and a few hunters in a pond: small, honest game work. The world knows no SDL, the picture changes
+ * nothing in the world, the job queue knows neither. Everything that the world does is decided by the seed and the
+ * number of frames: jobs are cut by index, read the last frame's state and write their own part, so the number of
+ * threads changes nothing but the time.
  */
 #ifndef SAMPLE_H
 #define SAMPLE_H

@@ -1,8 +1,8 @@
-/* world.c - the simulation: a school that flocks (Reynolds 1987: separation, alignment, cohesion) on a spatial grid, hunters
- * that chase it, bubbles.
+/* world.c - the simulation: a school that flocks (Reynolds 1987: separation, alignment, cohesion) on a spatial grid,
+ * hunters that chase it, bubbles.
  *
- * Promise: the same seed, size and number of frames give the same world, byte for byte, whatever the number of threads, and
- * the same allocations.
+ * Promise: the same seed, size and number of frames give the same world, byte for byte, whatever the number of threads,
+ * and the same allocations.
  */
 #include <math.h>
 #include <stdlib.h>
