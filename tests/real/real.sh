@@ -10,26 +10,30 @@ J=$TMP/report.json
 plain() { sed -E 's/\x1b\[[0-9;]*m//g; s/0x[0-9a-fA-F]+/0xN/g; s/[0-9]+([.:][0-9]+)*/N/g' "$1" | eval "${REAL_FILTER:-cat}"; }
 
 # How many presents has the game under the `mach6 run` of this pid made?
-_presents_of() {
+_presents_of_run() {
   local child
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
     "$MACH6" stat "$child" --json 2>/dev/null | jq -e .presents 2>/dev/null && return
   done
   echo 0
 }
+# And the one of this pid, by the preload that counts presents?
+_presents_of_game() {
+  od -A n -t u8 "$TMP/plain.counts/$1.presents" 2>/dev/null | awk '{ for (i = 1; i <= NF; i++) if ($i > most) most = $i } END { print most + 0 }'
+}
 
-# _end_after SECONDS PRESENTS FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
-# PRESENTS is not 0, has presented as often; at the latest after a minute more. Sets rc.
+# _end_after SECONDS PRESENTS ASK FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
+# PRESENTS is not 0, has presented as often as ASK says; at the latest after a minute more. Sets rc.
 _end_after() {
-  local seconds=$1 presents=$2 files=$3
-  shift 3
+  local seconds=$1 presents=$2 ask=$3 files=$4
+  shift 4
   "$@" >"$files.out" 2>"$files.err" </dev/null &
   local p=$! end=$((SECONDS + seconds))
   _pids+=("$p")
   if [[ $seconds != 0 ]]; then
     while ((SECONDS < end)) && kill -0 "$p" 2>/dev/null; do sleep 0.2; done
     while ((presents > 0 && SECONDS < end + 60)) && kill -0 "$p" 2>/dev/null; do
-      (($(_presents_of "$p") < presents)) || break
+      (($("$ask" "$p") < presents)) || break
       sleep 0.5
     done
     kill -TERM "$p" 2>/dev/null
@@ -52,12 +56,17 @@ real() {
       -p) preload+=:$P/libcountpresent.so; shift ;;
     esac
   done
-  mkdir -p "$TMP/plain.d" "$TMP/mach6.d" "$TMP/counts"
+  mkdir -p "$TMP/plain.d" "$TMP/mach6.d" "$TMP/counts" "$TMP/plain.counts"
   cd "$TMP/plain.d" && $setup
-  _end_after "$seconds" 0 "$TMP/plain" "$@"
+  if [[ $preload == *present* ]]; then # so that both runs come as far
+    _end_after "$seconds" "$least" _presents_of_game "$TMP/plain" \
+      env COUNT_DIR="$TMP/plain.counts" LD_PRELOAD="$P/libcountpresent.so" "$@"
+  else
+    _end_after "$seconds" 0 : "$TMP/plain" "$@"
+  fi
   without_rc=$rc
   cd "$TMP/mach6.d" && $setup
-  _end_after "$seconds" "$least" "$TMP/mach6" \
+  _end_after "$seconds" "$least" _presents_of_run "$TMP/mach6" \
     env COUNT_DIR="$TMP/counts" LD_PRELOAD="$preload" "$MACH6" run --json "$J" -- "$@"
   cd "$TMP" || exit 99
   is "$rc" "$without_rc" "exit status as without mach6" || diag "$(tail -n 20 "$TMP/mach6.err")"
