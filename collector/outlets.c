@@ -25,7 +25,7 @@ int m6_poll_ms(const struct m6_drained *got)
 {
   if (got->fullest > 50) return M6_POLL_MIN_MS;
   if (got->fullest > 12) return M6_POLL_BUSY_MS;
-  return got->records ? M6_POLL_MS : M6_POLL_IDLE_MS;
+  return got->fullest > 3 ? M6_POLL_MS : M6_POLL_IDLE_MS;
 }
 
 static uint64_t own_cpu_ns(void)

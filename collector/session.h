@@ -13,8 +13,8 @@
 
 #define M6_POLL_MIN_MS 2    /* when a ring was more than half full */
 #define M6_POLL_BUSY_MS 5   /* an eighth */
-#define M6_POLL_MS 10
-#define M6_POLL_IDLE_MS 20  /* nothing came */
+#define M6_POLL_MS 10       /* a thirtieth */
+#define M6_POLL_IDLE_MS 20  /* less: a wake-up costs more than what there is to do */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */

@@ -128,6 +128,40 @@ static void scopes_across_a_boundary_lie_where_they_were_marked(void **state)
   free(s);
 }
 
+/* A frame's D: its thread's top-level scopes that lie wholly inside, the rest of its thread, the other threads. */
+static void the_split_of_a_frame(void **state)
+{
+  (void)state;
+  fx_start(&f, 0, 1000);
+  mark(A), fx_alloc(&f, 0, 1); /* startup */
+  present();
+  fx_alloc(&f, 0, 10); /* inside a, which began before this frame */
+  done();
+  fx_alloc(&f, 0, 100); /* outside of scopes */
+  mark(B), fx_alloc(&f, 0, 1000), mark(C), fx_alloc(&f, 0, 2000), done(), done();
+  fx_alloc(&f, 1, 10000);
+  mark(C), fx_alloc(&f, 0, -500), done();
+  mark(B), fx_alloc(&f, 0, 100000); /* ends in the next frame */
+  present();
+  done();
+  present();
+  struct m6_snapshot *s = finish();
+  const struct m6_snap_node *frame = fx_find(s, "frame");
+  assert_int_equal(frame->d_sum, 112610);
+  assert_int_equal(frame->d_scopes, 1000 + 2000 - 500);
+  assert_int_equal(frame->d_others, 10000);
+  assert_int_equal(frame->d_thread_rest, 10 + 100 + 100000);
+  assert_int_equal(frame->allocs, 6);
+  assert_int_equal(fx_find(s, "frame/b")->d_sum, 103000);
+  assert_int_equal(fx_find(s, "frame/b")->d_max, 100000);
+  assert_int_equal(fx_find(s, "frame/b")->allocs, 3);
+  assert_int_equal(fx_find(s, "frame/b/c")->d_sum, 2000);
+  assert_int_equal(fx_find(s, "frame/c")->d_sum, -500);
+  assert_int_equal(fx_find(s, "frame/c")->d_max, -500);
+  assert_int_equal(fx_find(s, "startup/a")->d_sum, 11);
+  free(s);
+}
+
 static void other_threads_share_a_node_by_name(void **state)
 {
   (void)state;
@@ -239,6 +273,23 @@ static void holes_are_losses(void **state)
   free(s);
 }
 
+/* done(a) and mark(b) were claimed and never written: what follows is b's end, and a's is unknown. */
+static void holes_do_not_join_two_scopes(void **state)
+{
+  (void)state;
+  present();
+  mark(A);
+  f.hole_percent = 100;
+  done(), mark(B);
+  f.hole_percent = 0;
+  done();
+  present();
+  struct m6_snapshot *s = finish();
+  assert_int_equal(s->holes, 2);
+  is(s, "frame/a", 0, 0, 1);
+  free(s);
+}
+
 /* A thread that is merely late is waited for: nothing is lost. */
 static void a_late_record_is_no_hole(void **state)
 {
@@ -347,6 +398,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     T(parts_of_a_session), T(live_shows_the_open_frame_in_frame), T(scopes_across_a_boundary_lie_where_they_were_marked),
+    T(the_split_of_a_frame), T(holes_do_not_join_two_scopes),
     T(other_threads_share_a_node_by_name), T(the_presenter_is_known_late), T(lost_dones), T(lost_marks),
     T(a_loss_does_not_join_two_scopes), T(holes_are_losses), T(a_late_record_is_no_hole), T(abandoned_scopes),
     T(a_new_thread_in_a_ring_starts_afresh), T(depth_is_bounded), T(the_presenter_changes)};
