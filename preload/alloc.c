@@ -30,7 +30,8 @@ size_t malloc_usable_size(void *);
 
 /* ---- counting --------------------------------------------------------------------------------------------------- */
 
-static void __attribute__((noinline, cold)) slow(uint64_t live, uint64_t bytes, uint64_t allocs, uint64_t frees, uint32_t kind)
+static void __attribute__((noinline, cold))
+slow(uint64_t live, uint64_t bytes, uint64_t allocs, uint64_t frees, uint32_t kind)
 {
   struct m6_event e = {live, bytes, allocs, frees, kind};
   m6_count_slow(&e);
@@ -69,10 +70,8 @@ static inline __attribute__((always_inline)) void count_free(uint64_t bytes)
 static inline __attribute__((always_inline)) void count_live(uint64_t bytes)
 {
   struct m6_slot *s = m6_self.slot;
-  if (m6_unlikely(!s))
-    slow(bytes, 0, 0, 0, 0);
-  else
-    m6_own_add(&s->live, bytes);
+  if (m6_unlikely(!s)) slow(bytes, 0, 0, 0, 0);
+  else m6_own_add(&s->live, bytes);
 }
 
 /* How many events of this thread were counted so far: has a call inside a real function been seen? Takes the slot
@@ -115,10 +114,8 @@ static __attribute__((noinline)) void free_counted(void *p)
 }
 M6_EXPORT void free(void *p)
 {
-  if (!m6_counting())
-    m6_real.free(p);
-  else
-    free_counted(p);
+  if (!m6_counting()) m6_real.free(p);
+  else free_counted(p);
 }
 void m6_hook_free(void *) HOOK(free);
 
@@ -201,7 +198,7 @@ M6_EXPORT size_t malloc_usable_size(void *p) { return m6_real.usable(p); }
       count_free(bytes);                                                                                               \
       call;                                                                                                            \
       struct seen now = seen_so_far();                                                                                 \
-      if (now.frees - before.frees == 2) slow(bytes, 0, 0, -1ull, 0);                                           \
+      if (now.frees - before.frees == 2) slow(bytes, 0, 0, -1ull, 0);                                                  \
       return;                                                                                                          \
     }                                                                                                                  \
     call;                                                                                                              \

@@ -11,8 +11,6 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -22,13 +20,9 @@
 #include "internal.h"
 
 extern char **environ;
-extern const char __ehdr_start[] __attribute__((visibility("hidden"))); /* both by the linker: our own bounds */
-extern const char _etext[] __attribute__((visibility("hidden")));
 
 struct m6_gate m6_gate;
 struct m6_options m6_options;
-void *(*m6_libc_dlsym)(void *, const char *);
-void *(*m6_real_dlsym)(void *, const char *);
 
 static struct m6_real next; /* the next functions in line; all known once `resolved` is 1 */
 static uint32_t resolved, decided, arena_used;
@@ -234,8 +228,9 @@ static void boot_free_aligned_sized(void *p, size_t a, size_t n)
 #define FIRST_REALS(X)                                                                                                 \
   X(malloc, "malloc") X(free, "free") X(calloc, "calloc") X(realloc, "realloc") X(usable, "malloc_usable_size")
 #define OTHER_REALS(X)                                                                                                 \
-  X(memalign, "memalign") X(aligned_alloc, "aligned_alloc") X(posix_memalign, "posix_memalign") X(valloc, "valloc")    \
-  X(pvalloc, "pvalloc") X(reallocarray, "reallocarray") SIZED_REALS(X)
+  X(memalign, "memalign")                                                                                              \
+  X(aligned_alloc, "aligned_alloc") X(posix_memalign, "posix_memalign") X(valloc, "valloc") X(pvalloc, "pvalloc")      \
+    X(reallocarray, "reallocarray") SIZED_REALS(X)
 #ifdef M6_FREE_SIZED
 #define SIZED_REALS(X) X(free_sized, "free_sized") X(free_aligned_sized, "free_aligned_sized")
 #else /* not asked for: a lookup that fails leaves its mark on the heap */
@@ -265,113 +260,12 @@ static size_t no_usable(void *p) /* nor any in the books */
   return 0;
 }
 
-/* ---- mapping calls: system calls until the next ones in line are known ------------------------------------------- */
-
-static void *sys_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
-{
-#ifdef SYS_mmap2
-  return (void *)syscall(SYS_mmap2, at, n, prot, flags, fd, offset / 4096);
-#else
-  return (void *)syscall(SYS_mmap, at, n, prot, flags, fd, offset);
-#endif
-}
-static void *sys_mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
-{
-  return sys_mmap(at, n, prot, flags, fd, (off_t)offset);
-}
-static int sys_munmap(void *at, size_t n) { return (int)syscall(SYS_munmap, at, n); }
-static void *sys_mremap(void *at, size_t old, size_t n, int flags, ...)
-{
-  void *to = NULL;
-  if (flags & (MREMAP_FIXED | 4 /* MREMAP_DONTUNMAP */)) {
-    va_list list;
-    va_start(list, flags);
-    to = va_arg(list, void *);
-    va_end(list);
-  }
-  return (void *)syscall(SYS_mremap, at, old, n, flags, to);
-}
-static int early_brk(void *to)
-{
-  int (*f)(void *) = (int (*)(void *))m6_next("brk");
-  return f ? f(to) : -1;
-}
-static void *early_sbrk(intptr_t by)
-{
-  void *(*f)(intptr_t) = (void *(*)(intptr_t))m6_next("sbrk");
-  return f ? f(by) : (void *)-1;
-}
-struct m6_real_map m6_real_map = {sys_mmap, sys_mmap64, sys_munmap, sys_mremap, early_brk, early_sbrk};
-
 /* ---- resolving -------------------------------------------------------------------------------------------------- */
-
-int m6_is_ours(const void *address)
-{
-  return (const char *)address >= __ehdr_start && (const char *)address < _etext;
-}
-
-struct link_map *m6_module_of(const void *address)
-{
-#ifdef DLFO_STRUCT_HAS_EH_DBASE /* since glibc 2.35, without a lock */
-  extern int _dl_find_object(void *, struct dl_find_object *) __attribute__((weak));
-  struct dl_find_object found;
-  if (_dl_find_object) return _dl_find_object((void *)(uintptr_t)address, &found) == 0 ? found.dlfo_link_map : NULL;
-#endif
-  Dl_info info;
-  struct link_map *map = NULL;
-  return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
-}
-
-/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. dlvsym is exported by
- * nobody else, so libc's is found where dlvsym is. The first version is the architecture's own, so that no lookup
- * fails. */
-static void find_dlsym(void)
-{
-  static const char *const versions[] = {
-#if defined(__x86_64__)
-    "GLIBC_2.2.5",
-#elif defined(__i386__) || defined(__arm__)
-    "GLIBC_2.0", "GLIBC_2.4",
-#else
-    "GLIBC_2.17",
-#endif
-    "GLIBC_2.34", "GLIBC_2.27"};
-  const unsigned count = sizeof versions / sizeof *versions;
-  void *found = NULL;
-  for (unsigned i = 0; i < count && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-  if (!found) return;
-  void *own = found;
-  m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
-  m6_poke((void **)&m6_real_dlsym, found);
-  struct link_map *libc = m6_module_of((const void *)dlvsym);
-  if (libc && m6_module_of(found) != libc) {
-    void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
-    for (unsigned i = 0; i < count && handle; i++) {
-      void *in_libc = dlvsym(handle, "dlsym", versions[i]);
-      if (!in_libc) continue;
-      own = in_libc;
-      break;
-    }
-  }
-  m6_poke((void **)&m6_libc_dlsym, own);
-  /* Asked by version, a preload's plain dlsym is passed over; asked by name, it is found when it comes after us. */
-  found = m6_libc_dlsym(RTLD_NEXT, "dlsym");
-  m6_publish((void **)&m6_real_dlsym, found && !m6_is_ours(found) ? found : own);
-}
-
-static void *next_symbol(const char *symbol)
-{
-  if (!m6_libc_dlsym) return NULL;
-  void *p = m6_libc_dlsym(RTLD_NEXT, symbol);
-  __asm__ volatile("" : "+r"(p)); /* no tail call: the return address must lie in this library */
-  return p;
-}
 
 static void resolve(void)
 {
   if (m6_likely(m6_observe(&resolved))) return;
-  if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
-#define FIND(field, name) m6_poke((void **)&next.field, next_symbol(name));
+#define FIND(field, name) m6_poke((void **)&next.field, m6_next(name));
 #define OR(field, f)                                                                                                   \
   if (!next.field) next.field = f;
   FIRST_REALS(FIND)
@@ -383,27 +277,8 @@ static void resolve(void)
   OR(memalign, no_alloc)
   OR(aligned_alloc, no_alloc)
   OR(reallocarray, plain_reallocarray)
-#define FIND_MAP(field)                                                                                                \
-  p = next_symbol(#field);                                                                                             \
-  if (p) m6_poke((void **)&m6_real_map.field, p);
-  void *p;
-  FIND_MAP(mmap)
-  FIND_MAP(mmap64)
-  FIND_MAP(munmap)
-  FIND_MAP(mremap)
-  FIND_MAP(brk)
-  FIND_MAP(sbrk)
+  m6_next_maps();
   m6_publish(&resolved, 1);
-}
-
-void *m6_next(const char *symbol)
-{
-  int e = errno;
-  /* Not resolve(): a mapping call comes here from inside an allocator's lock, where a lookup that fails must not be. */
-  if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
-  void *p = next_symbol(symbol);
-  errno = e;
-  return p;
 }
 
 /* ---- deciding --------------------------------------------------------------------------------------------------- */
@@ -420,7 +295,9 @@ static uint64_t number(const char *s, unsigned base)
 {
   uint64_t v = 0;
   for (; *s; s++) {
-    unsigned d = *s >= '0' && *s <= '9' ? (unsigned)(*s - '0') : (*s | 32) >= 'a' && (*s | 32) <= 'f' ? (unsigned)((*s | 32) - 'a' + 10) : 99;
+    unsigned d = *s >= '0' && *s <= '9'                 ? (unsigned)(*s - '0')
+                 : (*s | 32) >= 'a' && (*s | 32) <= 'f' ? (unsigned)((*s | 32) - 'a' + 10)
+                                                        : 99;
     if (d >= base) break;
     v = v * base + d;
   }
@@ -448,7 +325,8 @@ static int make_gate(void)
 #define MADV_WIPEONFORK 18
 #endif
   if (getauxval(AT_PAGESZ) != sizeof m6_gate) return EINVAL;
-  if (sys_mmap(&m6_gate, sizeof m6_gate, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+  if (m6_sys_mmap(&m6_gate, sizeof m6_gate, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+      MAP_FAILED)
     return errno;
   if (syscall(SYS_madvise, &m6_gate, sizeof m6_gate, MADV_WIPEONFORK) != 0) return errno;
   m6_gate.alive = 1;
@@ -462,9 +340,12 @@ static void look_around(void)
   if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
   if (first && !m6_is_ours(first)) m6_note_unseen(M6_UNSEEN_OWN_NEW);
-  static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
+  static const char *const presents[] = {
+    "glXSwapBuffers",
+    "eglSwapBuffers",
+    "vkQueuePresentKHR",
 #if defined(__x86_64__)
-                                         "dlsym"
+    "dlsym"
 #endif
   };
   for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
@@ -492,7 +373,8 @@ static void fold_before(void)
   m6_shared_add(&m6_seg->preboot_allocs, m6_peek(&before.allocs));
   uint64_t *from = (uint64_t *)&before, *to = (uint64_t *)zero;
   for (size_t i = 0; i < sizeof before / 8; i++)
-    if (i != offsetof(struct m6_slot, tid) / 8) m6_shared_add(&to[i], __atomic_exchange_n(&from[i], 0, __ATOMIC_RELAXED));
+    if (i != offsetof(struct m6_slot, tid) / 8)
+      m6_shared_add(&to[i], __atomic_exchange_n(&from[i], 0, __ATOMIC_RELAXED));
 }
 
 static void decide(void)
@@ -505,12 +387,9 @@ static void decide(void)
   int on = 0;
   if (!m6_options.disable && !getauxval(AT_SECURE)) {
     int e = make_gate();
-    if (e)
-      m6_reason(m6_options.run, "cannot make a page that is wiped on fork; nothing is collected", e);
-    else if ((e = m6_slots_init()) != 0)
-      m6_reason(m6_options.run, "cannot make a thread key; nothing is collected", e);
-    else
-      on = m6_segment_create() == 0;
+    if (e) m6_reason(m6_options.run, "cannot make a page that is wiped on fork; nothing is collected", e);
+    else if ((e = m6_slots_init()) != 0) m6_reason(m6_options.run, "cannot make a thread key; nothing is collected", e);
+    else on = m6_segment_create() == 0;
   }
   if (on) {
     look_around();

@@ -44,9 +44,10 @@
 
 /* ---- the gate: a private page, wiped in a forked child ---------------------------------------------------------- */
 struct m6_gate {
-  uint32_t collecting; /* what every hook reads: 0 = straight to the real function, else which session of this process */
-  uint32_t alive;      /* 1 in the process that loaded the shim, 0 in its forked children */
-  uint32_t counting;   /* the allocation and mapping hooks' own: as collecting, but 0 where another malloc comes first */
+  uint32_t
+    collecting;      /* what every hook reads: 0 = straight to the real function, else which session of this process */
+  uint32_t alive;    /* 1 in the process that loaded the shim, 0 in its forked children */
+  uint32_t counting; /* the allocation and mapping hooks' own: as collecting, but 0 where another malloc comes first */
   uint8_t page_free[4084];
 };
 extern struct m6_gate m6_gate __attribute__((visibility("hidden"), aligned(4096)));
@@ -96,17 +97,17 @@ static inline int m6_start_pending(void)
 /* ---- this thread ------------------------------------------------------------------------------------------------ */
 enum m6_thread_state { M6_THREAD_NEW = 0, M6_THREAD_BUSY, M6_THREAD_LIVE, M6_THREAD_SHARED, M6_THREAD_GONE };
 struct m6_thread {
-  struct m6_slot *slot;       /* NULL: none of its own (see state) */
+  struct m6_slot *slot;        /* NULL: none of its own (see state) */
   struct m6_producer producer; /* .records NULL: no ring (yet, or at all) */
-  uint32_t depth;             /* open scopes */
-  uint32_t state;             /* enum m6_thread_state */
-  uint32_t present_depth;     /* presents nested on this thread's stack */
-  uint32_t present_failed;    /* a nested present said that it failed */
-  uint32_t pending_lost;      /* records lost since the last one that fitted */
-  uint32_t no_ring;           /* 1: asked and refused, or not allowed; do not ask again this session */
-  uint32_t session;           /* gate.collecting when the words above were last known to be of this session */
-  uint64_t *stack;            /* where the innermost open scopes were marked, a ring of M6_SCOPE_STACK; NULL without a slot */
-  uint64_t shared_allocs;     /* events of this thread that went to slot 0: to tell whether a nested call was counted */
+  uint32_t depth;              /* open scopes */
+  uint32_t state;              /* enum m6_thread_state */
+  uint32_t present_depth;      /* presents nested on this thread's stack */
+  uint32_t present_failed;     /* a nested present said that it failed */
+  uint32_t pending_lost;       /* records lost since the last one that fitted */
+  uint32_t no_ring;            /* 1: asked and refused, or not allowed; do not ask again this session */
+  uint32_t session;            /* gate.collecting when the words above were last known to be of this session */
+  uint64_t *stack; /* where the innermost open scopes were marked, a ring of M6_SCOPE_STACK; NULL without a slot */
+  uint64_t shared_allocs; /* events of this thread that went to slot 0: to tell whether a nested call was counted */
   uint64_t shared_frees;
 };
 #define M6_SCOPE_STACK 64u
@@ -197,6 +198,9 @@ struct m6_real_map {
   void *(*sbrk)(intptr_t);
 };
 extern struct m6_real_map m6_real_map __attribute__((visibility("hidden")));
+void *m6_sys_mmap(void *, size_t, int, int, int, off_t)
+  __attribute__((visibility("hidden")));                             /* the system call itself */
+void m6_next_maps(void) __attribute__((visibility("hidden"), cold)); /* fills it */
 
 /* ---- between boot.c, segment.c, slot.c -------------------------------------------------------------------------- */
 /* What the environment says; read once. */
@@ -227,7 +231,7 @@ struct link_map *m6_module_of(const void *address) __attribute__((visibility("hi
  * NULL before boot. */
 extern void *(*m6_libc_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
-extern void *(*m6_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
+extern void *(*m6_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 /* Is this address inside this library's own text? */
 int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
 

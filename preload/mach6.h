@@ -35,7 +35,8 @@ extern "C" {
 #endif
 
 #define MACH6_INLINE_ static __inline__ __attribute__((always_inline, unused))
-#define MACH6_SHARED_ __attribute__((weak, visibility("hidden"))) /* one in each module, however many files include this */
+#define MACH6_SHARED_                                                                                                  \
+  __attribute__((weak, visibility("hidden"))) /* one in each module, however many files include this */
 
 /* What a place with a literal remembers: its label's number, and for which segment. */
 struct mach6_site {
@@ -65,11 +66,13 @@ extern void *mach6_dlsym_(void *handle, const char *symbol) __asm__("dlsym") __a
 MACH6_SHARED_ void mach6_lookup_(void);
 MACH6_SHARED_ void mach6_lookup_(void)
 {
-  static const char *const names[] = {"mach6_mark", "mach6_mark_site", "mach6_done_here", "mach6_done_to", "mach6_frame"};
+  static const char *const names[] = {"mach6_mark", "mach6_mark_site", "mach6_done_here", "mach6_done_to",
+                                      "mach6_frame"};
   void **to = (void **)(void *)&mach6_calls_;
   unsigned i;
   for (i = 0; i < sizeof names / sizeof *names; i++)
-    __atomic_store_n(&to[i], mach6_dlsym_ ? mach6_dlsym_((void *)0 /* RTLD_DEFAULT */, names[i]) : (void *)0, __ATOMIC_RELAXED);
+    __atomic_store_n(&to[i], mach6_dlsym_ ? mach6_dlsym_((void *)0 /* RTLD_DEFAULT */, names[i]) : (void *)0,
+                     __ATOMIC_RELAXED);
 }
 
 /* The shim tells whose scope a done closes by the caller's stack pointer: no tail calls. */
@@ -153,8 +156,10 @@ MACH6_SHARED_ void mach6_first_frame_(void)
 #ifdef __cplusplus
 }
 
-namespace mach6 {
-class scope {
+namespace mach6
+{
+class scope
+{
 public:
   __attribute__((always_inline)) explicit scope(const char *label) : depth_((mach6_mark)(label)) {}
   __attribute__((always_inline)) ~scope() { mach6_done_to(depth_); }

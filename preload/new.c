@@ -56,7 +56,7 @@ enum { UNKNOWN, PASSES, COUNTED_HERE }; /* what is known of an operator: does it
 static uint8_t learned[OP_COUNT];
 static uint32_t resolved;
 
-#define FIELD_NEW(name, symbol, params, args) void *(*name) params;
+#define FIELD_NEW(name, symbol, params, args) void *(*name)params;
 #define FIELD_DELETE(name, symbol, params, args) void(*name) params;
 #define STUB_NEW(name, symbol, params, args) static void *stub_##name params;
 #define STUB_DELETE(name, symbol, params, args) static void stub_##name params;
@@ -117,13 +117,12 @@ static M6_COLD void resolve(const void *caller)
 #define FIND(name, symbol, last)                                                                                       \
   p = m6_next(symbol);                                                                                                 \
   if (!p) p = hidden_operator(symbol, caller);                                                                         \
-  if (p)                                                                                                               \
-    note_origin(p, &learned[OP_##name]);                                                                               \
-  else                                                                                                                 \
-    m6_poke(&learned[OP_##name], PASSES);                                                                              \
+  if (p) note_origin(p, &learned[OP_##name]);                                                                          \
+  else m6_poke(&learned[OP_##name], PASSES);                                                                           \
   if (!p) p = (void *)last;                                                                                            \
   m6_publish((void **)&next.name, p);
-#define FIND_NEW(name, symbol, params, args) FIND(name, symbol, (OP_##name < OP_nl ? (void *)last_new_plain : (void *)last_new))
+#define FIND_NEW(name, symbol, params, args)                                                                           \
+  FIND(name, symbol, (OP_##name < OP_nl ? (void *)last_new_plain : (void *)last_new))
 #define FIND_DELETE(name, symbol, params, args) FIND(name, symbol, last_delete)
   if (!m6_observe(&resolved)) {
     NEWS(FIND_NEW)
@@ -218,10 +217,8 @@ static void count_delete(uint64_t bytes)
   M6_EXPORT void m6_operator_##name params __asm__(symbol);                                                            \
   M6_EXPORT void m6_operator_##name params                                                                             \
   {                                                                                                                    \
-    if (!m6_counting() || m6_likely(m6_peek(&learned[OP_##name]) == PASSES))                                           \
-      next.name args;                                                                                                  \
-    else                                                                                                               \
-      counted_##name args;                                                                                             \
+    if (!m6_counting() || m6_likely(m6_peek(&learned[OP_##name]) == PASSES)) next.name args;                           \
+    else counted_##name args;                                                                                          \
   }
 NEWS(HOOK_NEW)
 DELETES(HOOK_DELETE)

@@ -56,8 +56,8 @@ INLINE void commit(struct m6_thread *t, uint64_t index, uint64_t clock, unsigned
                    unsigned depth, uint32_t sp)
 {
   const struct m6_slot *s = t->slot;
-  m6_ring_commit(&t->producer, index, clock, m6_peek(&s->live), (m6_peek(&s->allocs) & M6_COUNT_MASK) | (uint64_t)sp << 48,
-                 type, flags, label, saturated(depth));
+  m6_ring_commit(&t->producer, index, clock, m6_peek(&s->live),
+                 (m6_peek(&s->allocs) & M6_COUNT_MASK) | (uint64_t)sp << 48, type, flags, label, saturated(depth));
 }
 
 /* Claims and writes one record. `expected` is what the ring's head was before the clock was read: when a handler

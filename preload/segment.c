@@ -86,8 +86,7 @@ void m6_reason(int asked_for, const char *what, int err)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].e == err) word = known[i].text;
     put(&t, ": ");
-    if (word)
-      put(&t, word);
+    if (word) put(&t, word);
     else {
       put(&t, "errno ");
       put_number(&t, (unsigned)err, 10);
@@ -109,7 +108,8 @@ int m6_populate(uint32_t offset, uint32_t bytes)
 {
   uint32_t first = offset / M6_PAGE, last = (offset + bytes - 1) / M6_PAGE;
   int keep = errno, e = 0;
-  if (syscall(SYS_madvise, (char *)m6_seg + (size_t)first * M6_PAGE, (size_t)(last - first + 1) * M6_PAGE, MADV_POPULATE_WRITE)) {
+  if (syscall(SYS_madvise, (char *)m6_seg + (size_t)first * M6_PAGE, (size_t)(last - first + 1) * M6_PAGE,
+              MADV_POPULATE_WRITE)) {
     e = errno;
     if (e == EFAULT) e = ENOSPC;
   } else {
@@ -141,15 +141,6 @@ static uint64_t pid_namespace(void)
   return stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
 }
 
-static void *map_shared(int fd)
-{
-#ifdef SYS_mmap2
-  return (void *)syscall(SYS_mmap2, NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-#else
-  return (void *)syscall(SYS_mmap, NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-#endif
-}
-
 /* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done. */
 static int make_file(const char **what)
 {
@@ -164,7 +155,7 @@ static int make_file(const char **what)
   void *at = MAP_FAILED;
   if (!e) {
     *what = "cannot map a segment";
-    at = map_shared(fd);
+    at = m6_sys_mmap(NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) e = errno;
   }
   if (!e) {
@@ -173,7 +164,8 @@ static int make_file(const char **what)
     e = m6_populate(0, M6_OFF_SLOTS + M6_PAGE);
     if (!e) e = m6_populate(M6_OFF_LABELS, M6_PAGE);
     /* A kernel before 5.14 does not know the advice: reserve all of it the old way. */
-    if (e == EINVAL && (e = posix_fallocate(fd, 0, M6_SEGMENT_BYTES)) == 0) memset(present_pages, 0xff, sizeof present_pages);
+    if (e == EINVAL && (e = posix_fallocate(fd, 0, M6_SEGMENT_BYTES)) == 0)
+      memset(present_pages, 0xff, sizeof present_pages);
   }
   syscall(SYS_close, fd);
   if (!e) return 0;
@@ -203,7 +195,8 @@ static uint32_t choose_clock(void)
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/"
   unsigned a, b, c, d;
   if (file_says(CLOCKSOURCE "available_clocksource", "tsc")) return M6_CLOCK_TSC;
-  if (file_says(CLOCKSOURCE "current_clocksource", "kvm-clock") && __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8)
+  if (file_says(CLOCKSOURCE "current_clocksource", "kvm-clock") && __get_cpuid(0x80000007, &a, &b, &c, &d) &&
+      d & 1u << 8)
     return M6_CLOCK_TSC;
 #endif
   return M6_CLOCK_MONOTONIC;
@@ -347,12 +340,9 @@ void m6_poll_control(uint64_t now)
     uint32_t n = m6_peek(&poll_count) + 1;
     m6_poke(&poll_count, n);
     look_at_break();
-    if (want == M6_WANT_OFF)
-      end = M6_END_OFF;
-    else if ((now || n % 64 == 0) && heartbeat_lost(now))
-      end = M6_END_COLLECTOR_LOST;
-    else
-      return;
+    if (want == M6_WANT_OFF) end = M6_END_OFF;
+    else if ((now || n % 64 == 0) && heartbeat_lost(now)) end = M6_END_COLLECTOR_LOST;
+    else return;
   } else if (want != M6_WANT_ON || session == m6_peek(&m6_session_seen)) {
     return;
   }

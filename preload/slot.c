@@ -237,7 +237,8 @@ static int begin_ring(struct m6_thread *t, uint32_t ring)
   m6_producer_init(&p, ring_head(ring - 1), (struct m6_record *)((char *)m6_seg + m6_ring_offset(ring - 1)),
                    m6_ring_capacity(ring - 1));
   if (!m6_ring_room(&p, 1)) return 0;
-  m6_ring_commit(&p, m6_ring_claim(&p, 1), m6_now(), m6_peek(&t->slot->live), m6_peek(&t->slot->tid), M6_REC_START, 0, 0, 0);
+  m6_ring_commit(&p, m6_ring_claim(&p, 1), m6_now(), m6_peek(&t->slot->live), m6_peek(&t->slot->tid), M6_REC_START, 0,
+                 0, 0);
   t->producer = p;
   return 1;
 }
@@ -283,17 +284,16 @@ int m6_ring_ready(unsigned n)
       if (m6_unlikely(lost)) {
         const struct m6_slot *s = t->slot;
         m6_shared_add(&t->pending_lost, -lost); /* a handler may lose more in between */
-        m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), m6_now(), m6_peek(&s->live), lost, M6_REC_LOSS, 0, 0, 0);
+        m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), m6_now(), m6_peek(&s->live), lost, M6_REC_LOSS, 0,
+                       0, 0);
       }
       return 1;
     }
   }
   m6_shared_add(&t->pending_lost, 1);
   t->producer.limit = 0; /* so that the hooks' short way comes here next time, and the loss is said first */
-  if (t->slot)
-    m6_own_add(&t->slot->lost, 1);
-  else
-    m6_shared_add(&m6_slots()->lost, 1);
+  if (t->slot) m6_own_add(&t->slot->lost, 1);
+  else m6_shared_add(&m6_slots()->lost, 1);
   if (t->pending_lost % 64 == 1) m6_poll_control(m6_monotonic_ns()); /* is there still anybody who reads? */
   return 0;
 }

@@ -21,7 +21,8 @@ int main(void)
   for (int i = 0; i < 100; i++) {
     void *p = dlsym(RTLD_DEFAULT, "glXSwapBuffers"), *q = dlsym(RTLD_NEXT, "vkQueuePresentKHR");
     if (i == 0) printf("frame functions %s\n", q ? "found" : "missing");
-    if (i == 0 && !dlsym(RTLD_DEFAULT, "no_such_function")) printf("error %s\n", strstr(dlerror(), "no_such_function") ? "named" : "?");
+    if (i == 0 && !dlsym(RTLD_DEFAULT, "no_such_function"))
+      printf("error %s\n", strstr(dlerror(), "no_such_function") ? "named" : "?");
     (void)p;
   }
   return 0;

@@ -9,12 +9,9 @@ static void *blocks[4];
 static void release(int i)
 {
   errno = EAGAIN;
-  if (i < 2)
-    free(blocks[i]);
-  else if (i == 2)
-    free(nullptr);
-  else
-    ::operator delete(blocks[3], std::size_t(64));
+  if (i < 2) free(blocks[i]);
+  else if (i == 2) free(nullptr);
+  else ::operator delete(blocks[3], std::size_t(64));
 }
 static void make()
 {

@@ -19,9 +19,7 @@ int main(int argc, char **argv)
       mach6_done();
     }
     if (!strcmp(what, "guard")) { MACH6_SCOPE("scope"); }
-    if (!strcmp(what, "built")) {
-      mach6::scope s("a label of average length");
-    }
+    if (!strcmp(what, "built")) { mach6::scope s("a label of average length"); }
   }
   free(p);
 }

@@ -55,6 +55,8 @@ int main(int argc, char **)
   std::vector<std::string> v;
   for (int i = 0; i < 100; i++) v.push_back(std::string(std::size_t(i) * 3, 'x'));
   printf("made %ld\n", made);
-  if (argc == 1) printf("bad %ld\ncaught %d\nhandled %d\nnothrow %s\nstrings %zu\n", bad, caught, handled, none ? "block" : "NULL", v.size());
+  if (argc == 1)
+    printf("bad %ld\ncaught %d\nhandled %d\nnothrow %s\nstrings %zu\n", bad, caught, handled, none ? "block" : "NULL",
+           v.size());
   return int(bad);
 }

@@ -78,7 +78,8 @@ static void records(char *base, int each)
       for (char *c = label; *c; c++)
         if (*c <= ' ' || *c > '~') *c = '_';
       printf("record %u %" PRIu64 " %s %s %u %u %" PRIu64 " %" PRId64 " %" PRIu64 "\n", r, i, types[type], label,
-             m6_word_depth(out.word), m6_word_flags(out.word), out.clock, (int64_t)out.live, (uint64_t)(out.count & M6_COUNT_MASK));
+             m6_word_depth(out.word), m6_word_flags(out.word), out.clock, (int64_t)out.live,
+             (uint64_t)(out.count & M6_COUNT_MASK));
     }
   }
   for (int t = 1; t < 8; t++) printf("records_%s %" PRIu64 "\n", types[t], by_type[t]);
@@ -137,7 +138,8 @@ int main(int argc, char **argv)
   KIND(realloc, realloc_);
   KIND(aligned, aligned);
   KIND(new, new_);
-  printf("malloc %" PRIu64 "\n", sum.allocs - sum.calloc_.count - sum.realloc_.count - sum.aligned.count - sum.new_.count);
+  printf("malloc %" PRIu64 "\n",
+         sum.allocs - sum.calloc_.count - sum.realloc_.count - sum.aligned.count - sum.new_.count);
   printf("slots_owned %" PRIu64 "\n", owned);
   struct m6_labels_head *labels = (struct m6_labels_head *)(base + M6_OFF_LABELS);
   printf("labels %u\nlabel_text %u\n", labels->used, labels->text_used);

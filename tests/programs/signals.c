@@ -125,7 +125,7 @@ int main(void)
   stop = 1;
   if (base) pthread_join(t, NULL);
   printf("handled %s\n", handled > 1000 ? "many" : "few");
-  fprintf(stderr, "x %f\nmade %ld\nread_marks %ld\nread_dones %ld\ntorn %ld\nbackwards %ld\ngaps %ld\nholes %ld\n", x, marks + handled,
-          read_marks, read_dones, torn, backwards, gaps, holes);
+  fprintf(stderr, "x %f\nmade %ld\nread_marks %ld\nread_dones %ld\ntorn %ld\nbackwards %ld\ngaps %ld\nholes %ld\n", x,
+          marks + handled, read_marks, read_dones, torn, backwards, gaps, holes);
   return 0;
 }

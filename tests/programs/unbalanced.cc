@@ -12,12 +12,9 @@ __attribute__((noinline)) static void down(int n, bool thrown)
   volatile char space[64];
   space[0] = char(n);
   mach6_mark("inner");
-  if (n > 1)
-    down(n - 1, thrown);
-  else if (thrown)
-    throw std::runtime_error("up");
-  else
-    longjmp(out, 1);
+  if (n > 1) down(n - 1, thrown);
+  else if (thrown) throw std::runtime_error("up");
+  else longjmp(out, 1);
   mach6_done();
   space[1] = space[0];
 }

@@ -10,26 +10,30 @@ J=$TMP/report.json
 plain() { sed -E 's/\x1b\[[0-9;]*m//g; s/0x[0-9a-fA-F]+/0xN/g; s/[0-9]+([.:][0-9]+)*/N/g' "$1" | eval "${REAL_FILTER:-cat}"; }
 
 # How many presents has the game under the `mach6 run` of this pid made?
-_presents_of() {
+_presents_of_run() {
   local child
   for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
     "$MACH6" stat "$child" --json 2>/dev/null | jq -e .presents 2>/dev/null && return
   done
   echo 0
 }
+# And the game as it is, by the preload that counts presents?
+_presents_of_game() {
+  od -A n -v -t u8 "$TMP/plain.presents" 2>/dev/null | awk '{ for (i = 1; i <= NF; i++) if ($i > most) most = $i } END { print most + 0 }'
+}
 
-# _end_after SECONDS PRESENTS FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
-# PRESENTS is not 0, has presented as often; at the latest after a minute more. Sets rc.
+# _end_after SECONDS PRESENTS ASK FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
+# PRESENTS is not 0, has presented as often as ASK says; at the latest after a minute more. Sets rc.
 _end_after() {
-  local seconds=$1 presents=$2 files=$3
-  shift 3
+  local seconds=$1 presents=$2 ask=$3 files=$4
+  shift 4
   "$@" >"$files.out" 2>"$files.err" </dev/null &
   local p=$! end=$((SECONDS + seconds))
   _pids+=("$p")
   if [[ $seconds != 0 ]]; then
     while ((SECONDS < end)) && kill -0 "$p" 2>/dev/null; do sleep 0.2; done
     while ((presents > 0 && SECONDS < end + 60)) && kill -0 "$p" 2>/dev/null; do
-      (($(_presents_of "$p") < presents)) || break
+      (($("$ask" "$p") < presents)) || break
       sleep 0.5
     done
     kill -TERM "$p" 2>/dev/null
@@ -39,26 +43,34 @@ _end_after() {
   unset '_pids[-1]'
 }
 
-# real [-t SECONDS [-n PRESENTS]] [-s SETUP] [-p] COMMAND... - both runs and what must hold for every game. -t: ended by SIGTERM after that
-# long, and with -n when it has presented so often. -s: a command that prepares the working directory, which is a new one for each run. -p: presents are counted
-# independently, too. Afterwards $J is the report, $without_rc the status of the plain run.
+# real [-t SECONDS [-n PRESENTS]] [-s SETUP] [-p] COMMAND... - both runs and what must hold for every game.
+#   -t  ended by SIGTERM after that long, and with -n when it has presented so often
+#   -s  a command that prepares the working directory, which is a new one for each run
+#   -p  presents are counted independently, too
+# Afterwards $J is the report, $rc the status of the profiled run, $without_rc the plain one's.
 real() {
-  local seconds=0 least=0 setup=: preload=$P/libcountpreload.so
+  local seconds=0 least=0 setup=: preload=$P/libcountpreload.so twice=
   while [[ $1 == -* ]]; do
     case $1 in
       -t) seconds=$2; shift 2 ;;
       -n) least=$2; shift 2 ;;
       -s) setup=$2; shift 2 ;;
-      -p) preload+=:$P/libcountpresent.so; shift ;;
+      -p) preload+=:$P/libcountpresents.so; twice=1; shift ;;
     esac
   done
   mkdir -p "$TMP/plain.d" "$TMP/mach6.d" "$TMP/counts"
+  export COUNT_PROGRAM=${1##*/}
   cd "$TMP/plain.d" && $setup
-  _end_after "$seconds" 0 "$TMP/plain" "$@"
+  if [[ $twice ]]; then # so that both runs come as far
+    _end_after "$seconds" "$least" _presents_of_game "$TMP/plain" \
+      env COUNT_PRESENTS="$TMP/plain.presents" LD_PRELOAD="$P/libcountpresents.so" "$@"
+  else
+    _end_after "$seconds" 0 : "$TMP/plain" "$@"
+  fi
   without_rc=$rc
   cd "$TMP/mach6.d" && $setup
-  _end_after "$seconds" "$least" "$TMP/mach6" \
-    env COUNT_DIR="$TMP/counts" LD_PRELOAD="$preload" "$MACH6" run --json "$J" -- "$@"
+  _end_after "$seconds" "$least" _presents_of_run "$TMP/mach6" \
+    env COUNT_DIR="$TMP/counts" COUNT_PRESENTS="$TMP/mach6.presents" LD_PRELOAD="$preload" "$MACH6" run --json "$J" -- "$@"
   cd "$TMP" || exit 99
   is "$rc" "$without_rc" "exit status as without mach6" || diag "$(tail -n 20 "$TMP/mach6.err")"
   plain "$TMP/plain.out" >"$TMP/plain.txt"
@@ -98,11 +110,15 @@ compare_counts() {
   fi
 }
 
-# presents_as NUMBER SYMBOL - as many as the other preload counted; NUMBER is the symbol's in its table.
+# presents_as SYMBOL [EXTRA] - as many as the second count saw: at least those that returned, at most those that were entered,
+# which are the same unless the game was killed in one. EXTRA: presents that only mach6 sees. And they are of one stream.
+COUNTED=(glXSwapBuffers eglSwapBuffers SDL_GL_SwapWindow SDL_RenderPresent SDL_GL_SwapBuffers SDL_Flip glfwSwapBuffers vkQueuePresentKHR)
 presents_as() {
-  local theirs
-  theirs=$(od -A n -t u8 -j $(($1 * 8)) -N 8 "$TMP/counts/$(json "$J" .target.pid).presents" | tr -d ' ')
-  within "$(json "$J" .presents)" $((theirs - (slack > 0))) $((theirs + (slack > 0))) "$theirs presents by $2, by both counts"
+  local i entered=none returned=none extra=${2:-0}
+  for i in "${!COUNTED[@]}"; do [[ ${COUNTED[i]} == "$1" ]] && break; done
+  read -r entered returned < <(od -A n -v -t d8 -j $((16 * i)) -N 16 "$TMP/mach6.presents")
+  within "$(json "$J" .presents)" $((returned + extra)) $((entered + extra)) "$returned presents by $1, by both counts"
+  is "$(json "$J" '.streams | length')" 1 "one window, one stream" || diag "$(json "$J" .streams)"
 }
 # presents LOW HIGH - and the node `frame` counts one less.
 presents() {

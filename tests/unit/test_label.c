@@ -11,7 +11,10 @@
 
 #include "shm/label.h"
 
-static int make(void **state) { return (*state = aligned_alloc(64, M6_SEGMENT_BYTES)) == NULL || !memset(*state, 0, M6_SEGMENT_BYTES); }
+static int make(void **state)
+{
+  return (*state = aligned_alloc(64, M6_SEGMENT_BYTES)) == NULL || !memset(*state, 0, M6_SEGMENT_BYTES);
+}
 static int drop(void **state)
 {
   free(*state);
@@ -121,7 +124,8 @@ static void a_hostile_entry_copies_nothing(void **state)
   char text[M6_LABEL_BYTES_MAX + 1];
   int cut;
   struct m6_labels l = m6_labels_at(*state);
-  static const uint64_t bad[] = {1ull << 17 | 256, 0xffffffffull << 32 | 1ull << 17 | 5, (uint64_t)(M6_LABEL_TEXT_BYTES - 4) << 32 | 1ull << 17 | 5, 5};
+  static const uint64_t bad[] = {1ull << 17 | 256, 0xffffffffull << 32 | 1ull << 17 | 5,
+                                 (uint64_t)(M6_LABEL_TEXT_BYTES - 4) << 32 | 1ull << 17 | 5, 5};
   for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
     l.table[7].text = bad[i];
     assert_int_equal(m6_label_copy(l, 7, text, &cut), -1);

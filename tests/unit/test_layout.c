@@ -57,7 +57,8 @@ static void names_of_presents(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(regions_follow_each_other), cmocka_unit_test(rings_fill_their_budget),
-                                     cmocka_unit_test(words_round_trip), cmocka_unit_test(names_of_presents)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(regions_follow_each_other),
+                                     cmocka_unit_test(rings_fill_their_budget), cmocka_unit_test(words_round_trip),
+                                     cmocka_unit_test(names_of_presents)};
   return cmocka_run_group_tests_name("layout", tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ static void begin(struct pipe *p)
 static int put(struct pipe *p, uint64_t n)
 {
   if (!m6_ring_room(&p->producer, 1)) return 0;
-  m6_ring_commit(&p->producer, m6_ring_claim(&p->producer, 1), n, n * 3, n * 5 & M6_COUNT_MASK, M6_REC_MARK, 0, n & 0xfff, n & 0xff);
+  m6_ring_commit(&p->producer, m6_ring_claim(&p->producer, 1), n, n * 3, n * 5 & M6_COUNT_MASK, M6_REC_MARK, 0,
+                 n & 0xfff, n & 0xff);
   return 1;
 }
 static int get(struct pipe *p, uint64_t index, struct m6_record *r)
@@ -174,9 +175,12 @@ static void between_two_threads(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(in_order_over_many_laps),          cmocka_unit_test(stamps_pass_zero),
-    cmocka_unit_test(full_drops_and_never_overwrites),  cmocka_unit_test(a_hole_is_told_from_an_empty_ring),
-    cmocka_unit_test(a_handler_between_claim_and_commit), cmocka_unit_test(between_two_threads),
+    cmocka_unit_test(in_order_over_many_laps),
+    cmocka_unit_test(stamps_pass_zero),
+    cmocka_unit_test(full_drops_and_never_overwrites),
+    cmocka_unit_test(a_hole_is_told_from_an_empty_ring),
+    cmocka_unit_test(a_handler_between_claim_and_commit),
+    cmocka_unit_test(between_two_threads),
   };
   return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }

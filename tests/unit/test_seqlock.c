@@ -68,6 +68,7 @@ static void never_torn(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(at_rest), cmocka_unit_test(a_writer_that_died_is_seen), cmocka_unit_test(never_torn)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(at_rest), cmocka_unit_test(a_writer_that_died_is_seen),
+                                     cmocka_unit_test(never_torn)};
   return cmocka_run_group_tests_name("seqlock", tests, NULL, NULL);
 }
