@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../collector/stats_targets.h"
 #include "../../shm/clock.h"
 #include "launch.h"
 #include "tool.h"
@@ -307,6 +308,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   waited_for(&set);
   void (*chld)(int) = signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &set, &l->old_mask);
+  l->token = token;
   fflush(NULL);
   l->game = fork();
   if (l->game == 0) become_game(l, shim, token, go[0], failed[1], chld == SIG_IGN ? SIG_IGN : SIG_DFL);
@@ -409,6 +411,8 @@ int launch_finish(struct launch *l)
         waitpid(l->collector, NULL, 0);
       }
     }
+    m6_reap(); /* of others, too: most people never call anything but `mach6 run` */
+    m6_reap_run(l->token, l->collector); /* nothing, unless the collector was killed */
     l->collector = 0;
   }
   let_interrupt();

@@ -15,6 +15,7 @@ struct launch {
   unsigned ttl;      /* 0: the collector's default */
   int profile;       /* 0: only run it */
 
+  uint64_t token; /* what its images and its collector know the run by */
   pid_t game, collector, witness;
   int go_fd;            /* one byte lets the game start */
   int failed_fd;        /* the game's errno when it could not be executed */
