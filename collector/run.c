@@ -121,6 +121,9 @@ static void settle(const struct run *r, struct m6_image *i)
   struct m6_drained got;
   if (i->settled || i->segment == NULL) return;
   i->settled = 1;
+  struct m6_control now;
+  if (m6_control_read(i, &now) == 0 && now.state == M6_ENDED && now.end_reason == M6_END_COLLECTOR_LOST)
+    i->end_reason = M6_END_COLLECTOR_LOST; /* we were stopped for too long: what came after is not in the books */
   m6_image_look(i);
   if (r->main == NULL || i == r->main) m6_image_drain(i, &got);
   m6_image_sample(i, 1);

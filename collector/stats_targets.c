@@ -114,8 +114,10 @@ void m6_target_look(const char *file, struct m6_target *t)
   char path[320];
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
   struct stat st;
-  if (lstat(path, &st) == 0) t->uid = st.st_uid;
+  int there = lstat(path, &st) == 0;
+  if (there) t->uid = st.st_uid;
   t->mine = geteuid() == 0 || t->uid == geteuid();
+  if (there && !S_ISREG(st.st_mode)) return; /* a link, a pipe, a folder: planted, and never opened */
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     t->error = errno;
@@ -203,17 +205,50 @@ static int unlink_free(const char *file, int young_is_kept)
   return gone;
 }
 
-/* Live stats are of use while their collector lives. */
-static int stats_abandoned(const char *file)
+/* Whose live stats are these? 0: nobody's; -1 when that cannot be known. */
+static pid_t stats_collector(const char *file)
 {
   char path[320];
   struct m6_stats_head h;
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return 0;
+  if (fd < 0) return -1;
   ssize_t n = pread(fd, &h, sizeof h, 0);
   close(fd);
-  return n < (ssize_t)sizeof h || h.magic != M6_STATS_MAGIC || !m6_proc_alive((pid_t)h.collector_pid);
+  return n < (ssize_t)sizeof h || h.magic != M6_STATS_MAGIC || h.collector_pid > INT32_MAX ? 0 : (pid_t)h.collector_pid;
+}
+
+/* Live stats are of use while their collector lives. The files of one collector, or (0) of all that are gone. */
+static size_t reap_stats(pid_t collector)
+{
+  size_t gone = 0;
+  DIR *d = opendir(M6_SEGMENT_DIR);
+  struct dirent *e;
+  while (d && (e = readdir(d)) != NULL) {
+    pid_t pid;
+    uint64_t load;
+    if (!parse(e->d_name, M6_STATS_PREFIX, &pid, &load)) continue;
+    pid_t of = stats_collector(e->d_name);
+    if (collector ? of == collector : of == 0 || (of > 0 && !m6_proc_alive(of)))
+      gone += (size_t)unlink_free(e->d_name, collector == 0);
+  }
+  if (d) closedir(d);
+  return gone;
+}
+
+size_t m6_reap_run(uint64_t token, pid_t collector)
+{
+  size_t gone = 0, count;
+  struct m6_target *list;
+  if (m6_targets_list(&list, &count) == 0) {
+    for (size_t i = 0; i < count; i++) {
+      const struct m6_target *t = &list[i];
+      if ((t->problem == M6_TARGET_FINE || t->problem == M6_TARGET_STALE) && t->mine && t->run_token == token)
+        gone += (size_t)unlink_free(t->file, 0);
+    }
+    free(list);
+  }
+  return gone + (collector > 0 ? reap_stats(collector) : 0);
 }
 
 size_t m6_reap(void)
@@ -232,15 +267,5 @@ size_t m6_reap(void)
     gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);
   }
   free(list);
-  DIR *d = opendir(M6_SEGMENT_DIR);
-  if (d == NULL) return gone;
-  struct dirent *e;
-  while ((e = readdir(d)) != NULL) {
-    pid_t pid;
-    uint64_t load;
-    if (parse(e->d_name, M6_STATS_PREFIX, &pid, &load) && stats_abandoned(e->d_name))
-      gone += (size_t)unlink_free(e->d_name, 1);
-  }
-  closedir(d);
-  return gone;
+  return gone + reap_stats(0);
 }

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../collector/stats_targets.h"
 #include "../../shm/clock.h"
 #include "launch.h"
 #include "tool.h"
@@ -314,6 +315,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   waited_for(&set);
   void (*chld)(int) = signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &set, &l->old_mask);
+  l->token = token;
   fflush(NULL);
   l->game = fork();
   if (l->game == 0) become_game(l, shim, token, go[0], failed[1], chld == SIG_IGN ? SIG_IGN : SIG_DFL);
@@ -359,6 +361,32 @@ static int wait_child(pid_t pid, int ms)
   }
 }
 
+static volatile sig_atomic_t impatient;
+static void on_impatience(int s)
+{
+  (void)s;
+  impatient = 1;
+}
+int launch_impatient(void) { return impatient; }
+
+/* From now on mach6 itself may be what waits: for a reader of its report. INT, TERM, QUIT and HUP end such a wait, and change
+ * neither the status nor anything that does not wait. Others stay blocked: those that were for the game end nobody now. */
+static void let_interrupt(void)
+{
+  static const int ends[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
+  sigset_t set;
+  struct sigaction old, a = {.sa_handler = on_impatience}; /* no SA_RESTART: the call is to return */
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    if (sigaction(ends[i], NULL, &old) || old.sa_handler == SIG_IGN) continue;
+    sigaction(ends[i], &a, NULL);
+    sigaddset(&set, ends[i]);
+  }
+  /* What arrived while the game or the collector ended meant them. */
+  while (sigtimedwait(&set, NULL, &(struct timespec){0, 0}) > 0) {}
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* What the collector had to say, for people. */
 static void repeat_collector(int fd)
 {
@@ -390,8 +418,11 @@ int launch_finish(struct launch *l)
         waitpid(l->collector, NULL, 0);
       }
     }
+    m6_reap(); /* of others, too: most people never call anything but `mach6 run` */
+    m6_reap_run(l->token, l->collector); /* nothing, unless the collector was killed */
     l->collector = 0;
   }
+  let_interrupt();
   if (l->collector_err >= 0) repeat_collector(l->collector_err);
   if (l->final_fd >= 0) have = lseek(l->final_fd, 0, SEEK_END) > 0;
   return have ? 0 : -1;

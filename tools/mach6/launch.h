@@ -15,6 +15,7 @@ struct launch {
   unsigned ttl;      /* 0: the collector's default */
   int profile;       /* 0: only run it */
 
+  uint64_t token; /* what its images and its collector know the run by */
   pid_t game, collector, witness;
   int go_fd;            /* one byte lets the game start */
   int failed_fd;        /* the game's errno when it could not be executed */
@@ -34,7 +35,10 @@ int launch_find(const char *variable, const char *file, const char *below_prefix
 int launch_start(struct launch *l, const char *shim, const char *collector);
 /* Waits until the game has ended, passing on signals and stops. */
 void launch_wait(struct launch *l);
-/* Tells the collector that the game has ended and waits for it. 0 when the final snapshot is there. */
+/* Tells the collector that the game has ended and waits for it. 0 when the final snapshot is there. From then on INT, TERM, QUIT and
+ * HUP make a call that waits fail with EINTR, and do nothing else. */
 int launch_finish(struct launch *l);
+/* Has one of them come? Then who is interrupted gives up. */
+int launch_impatient(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launch.h"
 #include "save.h"
 #include "tool.h"
 
@@ -50,7 +51,7 @@ static int write_all(int fd, const char *bytes, size_t n)
 {
   while (n) {
     ssize_t done = write(fd, bytes, n);
-    if (done < 0 && errno == EINTR) continue;
+    if (done < 0 && errno == EINTR && !launch_impatient()) continue;
     if (done <= 0) return -1;
     bytes += done;
     n -= (size_t)done;
