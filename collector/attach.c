@@ -30,8 +30,10 @@ static int check_grant(struct m6_image *i, struct m6_error *e)
   if (now.sessions_allowed == 0)
     return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d allows no session (MACH6_SESSIONS=0): restart it without that",
                    (int)i->who.pid);
-  return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d allowed %u session%s, and has had %s: restart it, or start it with "
-                 "MACH6_SESSIONS=n for more", (int)i->who.pid, now.sessions_allowed, now.sessions_allowed == 1 ? "" : "s",
+  return m6_fail(e, M6_EXIT_NOT_PERMITTED,
+                 "process %d allowed %u session%s, and has had %s: restart it, or start it with "
+                 "MACH6_SESSIONS=n for more",
+                 (int)i->who.pid, now.sessions_allowed, now.sessions_allowed == 1 ? "" : "s",
                  now.sessions_allowed == 1 ? "it" : "them");
 }
 
@@ -60,8 +62,11 @@ static uint32_t wait_for_start(struct m6_outlets *o, struct m6_image *i)
     if (!m6_image_alive(i)) return i->end_reason;
     if (!told && ms_since(from) >= M6_PATIENCE_MS) {
       told = 1;
-      m6_say(M6_NORMAL, "process %d has not started to collect: it does so at its next present, scope, thread start or memory mapping; "
-             "interrupt to give up", (int)i->who.pid);
+      m6_say(
+        M6_NORMAL,
+        "process %d has not started to collect: it does so at its next present, scope, thread start or memory mapping; "
+        "interrupt to give up",
+        (int)i->who.pid);
     }
     m6_control_beat(i);
     struct m6_woken w = m6_watch_wait(&o->watch, M6_POLL_BUSY_MS);
@@ -119,7 +124,8 @@ static void end(struct m6_outlets *o, struct m6_image *i)
   struct m6_drained got;
   struct m6_control now = {0, 0, 0, 0, 0};
   m6_control_off(i, 0);
-  while (m6_image_alive(i) && m6_control_read(i, &now) == 0 && now.state == M6_COLLECTING && ms_since(from) < M6_OFF_MS) {
+  while (m6_image_alive(i) && m6_control_read(i, &now) == 0 && now.state == M6_COLLECTING &&
+         ms_since(from) < M6_OFF_MS) {
     if (m6_image_drain(i, &got) != 0) break;
     m6_watch_wait(&o->watch, M6_POLL_BUSY_MS);
   }
@@ -161,8 +167,8 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
     reason = m6_control_on(&image, options->level) != 0 ? M6_END_FAILURE : wait_for_start(&o, &image);
     int began = reason == M6_END_NONE;
     if (began) {
-      m6_say(M6_NORMAL, "capturing %s (pid %d) for up to %u s; `mach6 stat %d` shows it", name, (int)image.who.pid, options->ttl_s,
-             (int)image.who.pid);
+      m6_say(M6_NORMAL, "capturing %s (pid %d) for up to %u s; `mach6 stat %d` shows it", name, (int)image.who.pid,
+             options->ttl_s, (int)image.who.pid);
       reason = collect(&o, &image);
     }
     end(&o, &image);
@@ -171,14 +177,14 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
       m6_outlets_publish(&o, &image, &over, 1);
     }
     if (reason == M6_END_FAILURE)
-      status = m6_fail(e, M6_EXIT_INVALID, "process %d: the segment was truncated, or is not what a shim writes; the session ended there",
+      status = m6_fail(e, M6_EXIT_INVALID,
+                       "process %d: the segment was truncated, or is not what a shim writes; the session ended there",
                        (int)image.who.pid);
     else if (!began && reason != M6_END_OFF)
-      status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", (int)image.who.pid, m6_end_words(reason));
-    else if (!began)
-      m6_say(M6_NORMAL, "cancelled before the session began");
-    else
-      m6_say(M6_NORMAL, "session ended: %s", m6_end_words(reason));
+      status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", (int)image.who.pid,
+                       m6_end_words(reason));
+    else if (!began) m6_say(M6_NORMAL, "cancelled before the session began");
+    else m6_say(M6_NORMAL, "session ended: %s", m6_end_words(reason));
   }
   m6_image_release(&image, image.dead);
   if (image.capture) m6_capture_close(image.capture);

@@ -86,8 +86,8 @@ void m6_calibrate_poll(struct m6_calibration *c, int ms)
     }
     c->text[c->got] = 0;
     struct m6_price price;
-    if (sscanf(c->text, "%lf %lf %lf", &price.pair, &price.scope, &price.frame) == 3 && price.pair >= 0 && price.scope >= 0 &&
-        price.frame >= 0)
+    if (sscanf(c->text, "%lf %lf %lf", &price.pair, &price.scope, &price.frame) == 3 && price.pair >= 0 &&
+        price.scope >= 0 && price.frame >= 0)
       c->price = price;
     m6_calibrate_stop(c);
   }

@@ -71,7 +71,8 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->labels = calloc(M6_LABELS, sizeof *c->labels);
   c->names = calloc(M6_THREAD_NAMES, sizeof *c->names);
   if (e == 0 && (c->labels == NULL || c->names == NULL)) e = ENOMEM;
-  m6_books_open(&c->books, (struct m6_point){c->start_clock, c->start_live, c->base.allocs & M6_COUNT_MASK}, frame_ended, c);
+  m6_books_open(&c->books, (struct m6_point){c->start_clock, c->start_live, c->base.allocs & M6_COUNT_MASK},
+                frame_ended, c);
   if (e) m6_capture_close(c);
   return e;
 }
@@ -120,7 +121,8 @@ static void find_causes(struct m6_tree *t, uint32_t top, struct m6_cause cause[M
       cause[at] = cause[at - 1];
       at--;
     }
-    cause[at] = (struct m6_cause){n, x->count > UINT32_MAX ? UINT32_MAX : (uint32_t)x->count, x->own_time, x->own_allocs};
+    cause[at] = (struct m6_cause){n, x->count > UINT32_MAX ? UINT32_MAX : (uint32_t)x->count, x->own_time,
+                                  x->own_allocs};
   }
   for (uint32_t i = 0; i < M6_CAUSES; i++)
     if (cause[i].node != 0) cause[i].node = m6_tree_home(t, cause[i].node, t->frame);
@@ -192,8 +194,8 @@ static void sample_labels(struct m6_capture *c)
     if (text == NULL) return;
     memcpy(text, clean, bytes);
     text[bytes] = 0;
-    c->labels[id] = (struct m6_label_text){text, (uint32_t)bytes,
-                                           M6_LABEL_KNOWN | (cut ? M6_LABEL_CUT : 0) | (replaced ? M6_LABEL_REPLACED : 0)};
+    c->labels[id] = (struct m6_label_text){
+      text, (uint32_t)bytes, M6_LABEL_KNOWN | (cut ? M6_LABEL_CUT : 0) | (replaced ? M6_LABEL_REPLACED : 0)};
   }
 }
 

@@ -27,7 +27,8 @@ int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
   int e = 0;
   flock(l->fd, LOCK_EX | LOCK_NB); /* says to m6_reap that it is in use */
   void *p = MAP_FAILED;
-  if (fchmod(l->fd, 0600) != 0 || (geteuid() != uid && fchown(l->fd, uid, (gid_t)-1) != 0) || ftruncate(l->fd, FILE_BYTES) != 0)
+  if (fchmod(l->fd, 0600) != 0 || (geteuid() != uid && fchown(l->fd, uid, (gid_t)-1) != 0) ||
+      ftruncate(l->fd, FILE_BYTES) != 0)
     e = errno;
   if (e == 0) e = posix_fallocate(l->fd, 0, M6_STATS_PLACES_OFFSET);
   if (e == 0) {
@@ -73,7 +74,8 @@ int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ende
   if (bytes > from) {
     size_t to = (bytes + RESERVE_STEP - 1) / RESERVE_STEP * RESERVE_STEP;
     if (to > M6_SNAPSHOT_BYTES_MAX) to = M6_SNAPSHOT_BYTES_MAX;
-    int e = posix_fallocate(l->fd, (off_t)(M6_STATS_PLACES_OFFSET + w.place * (size_t)M6_SNAPSHOT_BYTES_MAX + from), (off_t)(to - from));
+    int e = posix_fallocate(l->fd, (off_t)(M6_STATS_PLACES_OFFSET + w.place * (size_t)M6_SNAPSHOT_BYTES_MAX + from),
+                            (off_t)(to - from));
     if (e) return e;
     l->reserved[w.place] = to;
   }

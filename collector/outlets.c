@@ -81,7 +81,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     .images_other = s->images_other,
     .images_other_allocs = s->images_other_allocs,
     .exe = i->exe,
-    .caller = (const char (*)[256])i->caller,
+    .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
@@ -90,14 +90,16 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     m6_live_close(&o->live);
     int e = m6_live_open(&o->live, i->who.pid, i->who.load_ns, i->who.uid);
     if (e && !o->told_no_room++)
-      m6_say(M6_NORMAL, "no live stats: cannot create a file in " M6_SEGMENT_DIR ": %s; the session goes on", strerror(e));
+      m6_say(M6_NORMAL, "no live stats: cannot create a file in " M6_SEGMENT_DIR ": %s; the session goes on",
+             strerror(e));
     o->published = i;
   }
   int e = m6_live_publish(&o->live, o->block, bytes, final);
   if (e && e != EBADF && !o->told_no_room++)
     m6_say(M6_NORMAL, "live stats could not be written: %s; the session goes on", strerror(e));
   if (final && o->options->final_fd >= 0 && (e = m6_write_all(o->options->final_fd, o->block, bytes)) != 0)
-    m6_say(M6_NORMAL, "the final snapshot could not be written to descriptor %d: %s", o->options->final_fd, strerror(e));
+    m6_say(M6_NORMAL, "the final snapshot could not be written to descriptor %d: %s", o->options->final_fd,
+           strerror(e));
 }
 
 void m6_outlets_close(struct m6_outlets *o)

@@ -92,7 +92,8 @@ static void make_homes(struct m6_capture *c)
   if (p == NULL || !p->presenting) return;
   for (uint32_t i = c->tree.nodes[p->top].touched_next; i != 0; i = c->tree.nodes[i].touched_next) {
     uint32_t home = m6_tree_home(&c->tree, i, c->tree.frame);
-    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent) c->tree.nodes[home].visible = 1;
+    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent)
+      c->tree.nodes[home].visible = 1;
   }
 }
 
@@ -103,7 +104,8 @@ static void times_of(struct m6_snap_node *n, struct m6_rate rate, const struct m
   n->time_p10 = m6_ticks_to_ns(rate, (uint64_t)q.p10);
   n->time_p50 = m6_ticks_to_ns(rate, (uint64_t)q.p50);
   n->time_p90 = m6_ticks_to_ns(rate, (uint64_t)q.p90);
-  if (n->time_p10 > n->time_max) n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
+  if (n->time_p10 > n->time_max)
+    n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
   if (n->time_p50 > n->time_max) n->time_p50 = n->time_max;
   if (n->time_p90 > n->time_max) n->time_p90 = n->time_max;
 }
@@ -207,8 +209,16 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
     struct m6_snap_stream *to = &s->streams[i];
     if (from->kind == 0) continue;
     s->stream_count = i + 1;
-    *to = (struct m6_snap_stream){from->presents - c->base_presents[i], from->failed, from->display, from->drawable,
-                                  from->symbol, from->route, 0, 0, from->tid, from->kind};
+    *to = (struct m6_snap_stream){from->presents - c->base_presents[i],
+                                  from->failed,
+                                  from->display,
+                                  from->drawable,
+                                  from->symbol,
+                                  from->route,
+                                  0,
+                                  0,
+                                  from->tid,
+                                  from->kind};
     if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
@@ -234,7 +244,8 @@ static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
   }
   uint64_t time = m6_ticks_to_ns(rate, m6_ticks_since(b->last.entry.clock, first));
   s->fps = b->recorded && b->last.number > first_number && time != 0
-             ? (double)(b->last.number - first_number) / ((double)time * 1e-9) : NAN;
+             ? (double)(b->last.number - first_number) / ((double)time * 1e-9)
+             : NAN;
   s->interval_p50 = m6_histogram_quantile(&f->intervals, 0.50);
   s->interval_p90 = m6_histogram_quantile(&f->intervals, 0.90);
   s->interval_p99 = m6_histogram_quantile(&f->intervals, 0.99);
@@ -275,7 +286,8 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   frame->d_thread_rest = m6_clamp(k->d_thread_rest, &clamped);
   frame->d_others = m6_clamp(k->d_others, &clamped);
   if (t->nodes[t->shutdown].out) put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
-  struct m6_account all = {1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
+  struct m6_account all = {
+    1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
   all.allocs = grown(c->now.allocs, c->base.allocs, &clamped);
   all.time_max = all.time_sum;
   put_account(&w->nodes[0], &all, c->rate, &clamped);
@@ -300,7 +312,8 @@ static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s, int re
   torn |= freed < 0;
   s->freed_bytes = freed < 0 ? 0 : (uint64_t)m6_clamp(freed, &clamped);
   for (int k = 0; k < 4; k++) { /* of the total, so that the kinds always sum up to it */
-    uint64_t kc = grown(n->kind_count[k], b->kind_count[k], &clamped), kb = grown(n->kind_bytes[k], b->kind_bytes[k], &clamped);
+    uint64_t kc = grown(n->kind_count[k], b->kind_count[k], &clamped),
+             kb = grown(n->kind_bytes[k], b->kind_bytes[k], &clamped);
     torn |= kc > count || kb > bytes;
     count -= s->allocs[kinds[k]].count = kc < count ? kc : count;
     bytes -= s->allocs[kinds[k]].bytes = kb < bytes ? kb : bytes;
@@ -326,7 +339,8 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
   s->underflows = c->head.underflows;
   s->nodes_refused = c->tree.refused;
   s->bad_records = c->bad + c->tree.backwards;
-  if (c->frames.retained_total > M6_FRAMES_RETAINED) s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
+  if (c->frames.retained_total > M6_FRAMES_RETAINED)
+    s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
 }
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
@@ -383,7 +397,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   /* Text goes last; it is written to the end of the block first and moved down when its place is known. */
   w->base = block;
   w->nodes = (struct m6_snap_node *)(w->base + sizeof *s);
-  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node), spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
+  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node),
+         spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
   w->text = w->base + before_text;

@@ -53,25 +53,30 @@ static int refuse_not_loaded(pid_t pid, struct m6_error *e)
 {
   struct m6_proc p;
   int error = m6_proc_read(pid, &p);
-  if (error == ESRCH)
-    return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
+  if (error == ESRCH) return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
   if (error)
-    return m6_fail(e, M6_EXIT_OTHER, "cannot read /proc/%d/stat: %s; mach6 needs /proc to be sure whom it captures", (int)pid,
-                   strerror(error));
+    return m6_fail(e, M6_EXIT_OTHER, "cannot read /proc/%d/stat: %s; mach6 needs /proc to be sure whom it captures",
+                   (int)pid, strerror(error));
   if (p.state == 'Z')
-    return m6_fail(e, M6_EXIT_NO_TARGET, "process %d (%s) has ended already", (int)pid, m6_plain(p.comm, sizeof p.comm));
+    return m6_fail(e, M6_EXIT_NO_TARGET, "process %d (%s) has ended already", (int)pid,
+                   m6_plain(p.comm, sizeof p.comm));
   const char *name = m6_plain(p.comm, sizeof p.comm);
   switch (unattachable(pid)) {
   case 1:
-    return m6_fail(e, M6_EXIT_UNATTACHABLE, "process %d (%s) cannot be attached: its program is statically linked, so no preload is "
-                   "loaded into it; link it dynamically", (int)pid, name);
+    return m6_fail(e, M6_EXIT_UNATTACHABLE,
+                   "process %d (%s) cannot be attached: its program is statically linked, so no preload is "
+                   "loaded into it; link it dynamically",
+                   (int)pid, name);
   case 2:
-    return m6_fail(e, M6_EXIT_UNATTACHABLE, "process %d (%s) cannot be attached: its program is setuid, setgid or has capabilities, so the "
-                   "loader ignores LD_PRELOAD; run a copy without them", (int)pid, name);
+    return m6_fail(e, M6_EXIT_UNATTACHABLE,
+                   "process %d (%s) cannot be attached: its program is setuid, setgid or has capabilities, so the "
+                   "loader ignores LD_PRELOAD; run a copy without them",
+                   (int)pid, name);
   }
   if (geteuid() != 0 && p.uid != geteuid() && p.euid != geteuid())
-    return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d (%s) is another user's (uid %u): run the collector as that user or as root",
-                   (int)pid, name, p.uid);
+    return m6_fail(e, M6_EXIT_NOT_PERMITTED,
+                   "process %d (%s) is another user's (uid %u): run the collector as that user or as root", (int)pid,
+                   name, p.uid);
   return m6_fail(e, M6_EXIT_NOT_LOADED, "process %d (%s) has not loaded the shim: " HOW_TO_LOAD, (int)pid, name);
 }
 
@@ -81,23 +86,30 @@ int m6_target_refuse(const struct m6_target *t, struct m6_error *e)
   switch (t->problem) {
   case M6_TARGET_UNREADABLE:
     if (t->error == EACCES || t->error == EPERM)
-      return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d is another user's (uid %u): run the collector as that user or as root",
-                     (int)t->pid, t->uid);
-    return m6_fail(e, t->error == ENOENT ? M6_EXIT_NO_TARGET : M6_EXIT_OTHER, "cannot open " M6_SEGMENT_DIR "/%s: %s", file,
-                   strerror(t->error));
+      return m6_fail(e, M6_EXIT_NOT_PERMITTED,
+                     "process %d is another user's (uid %u): run the collector as that user or as root", (int)t->pid,
+                     t->uid);
+    return m6_fail(e, t->error == ENOENT ? M6_EXIT_NO_TARGET : M6_EXIT_OTHER, "cannot open " M6_SEGMENT_DIR "/%s: %s",
+                   file, strerror(t->error));
   case M6_TARGET_UNFINISHED:
-    return m6_fail(e, M6_EXIT_NOT_LOADED, "the shim in process %d has not finished its segment (%s): try again, or " HOW_TO_LOAD,
-                   (int)t->pid, file);
+    return m6_fail(e, M6_EXIT_NOT_LOADED,
+                   "the shim in process %d has not finished its segment (%s): try again, or " HOW_TO_LOAD, (int)t->pid,
+                   file);
   case M6_TARGET_VERSION:
-    return m6_fail(e, M6_EXIT_VERSION, "process %d has loaded a shim of another version (layout %u, this collector reads %u): restart "
-                   "it with the libmach6.so that belongs to this collector", (int)t->pid, t->version, M6_LAYOUT_VERSION);
+    return m6_fail(e, M6_EXIT_VERSION,
+                   "process %d has loaded a shim of another version (layout %u, this collector reads %u): restart "
+                   "it with the libmach6.so that belongs to this collector",
+                   (int)t->pid, t->version, M6_LAYOUT_VERSION);
   case M6_TARGET_STALE:
     return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s belongs to a process that is gone; `mach6 ps` removes it", file);
   case M6_TARGET_NAMESPACE:
-    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s was made in another pid namespace: run the collector inside of it", file);
+    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s was made in another pid namespace: run the collector inside of it",
+                   file);
   case M6_TARGET_INVALID:
-    return m6_fail(e, M6_EXIT_INVALID, "segment " M6_SEGMENT_DIR "/%s is not what a shim writes (size, owner or identity are wrong): "
-                   "remove it and restart the program", file);
+    return m6_fail(e, M6_EXIT_INVALID,
+                   "segment " M6_SEGMENT_DIR "/%s is not what a shim writes (size, owner or identity are wrong): "
+                   "remove it and restart the program",
+                   file);
   }
   return m6_fail(e, M6_EXIT_OTHER, "segment %s cannot be used", file);
 }
@@ -160,7 +172,8 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   i->fd = i->pidfd = -1;
   i->who = *who;
   int in_run = run_token != 0 && i->who.run_token == run_token;
-  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return m6_target_refuse(&i->who, e);
+  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE))
+    return m6_target_refuse(&i->who, e);
   char path[128];
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
   i->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -176,9 +189,11 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
     m6_image_release(i, 0);
     return m6_target_refuse(&i->who, e);
   }
-  if (flock(i->fd, LOCK_EX | LOCK_NB) != 0 || (i->who.collector_pid != 0 && i->who.collector_pid != (uint32_t)getpid())) {
+  if (flock(i->fd, LOCK_EX | LOCK_NB) != 0 ||
+      (i->who.collector_pid != 0 && i->who.collector_pid != (uint32_t)getpid())) {
     m6_image_release(i, 0);
-    return m6_fail(e, M6_EXIT_CAPTURED, "process %d is captured already, by collector %u: wait for it to end, or end it with SIGINT",
+    return m6_fail(e, M6_EXIT_CAPTURED,
+                   "process %d is captured already, by collector %u: wait for it to end, or end it with SIGINT",
                    (int)i->who.pid, i->who.collector_pid);
   }
   i->segment = mmap(NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, i->fd, 0);
@@ -244,7 +259,7 @@ int m6_image_alive(struct m6_image *i)
   uint64_t device, inode;
   if (!m6_image_running(i)) return 0;
   if (i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
-             (device != i->exe_device || inode != i->exe_inode)) {
+      (device != i->exe_device || inode != i->exe_inode)) {
     i->dead = 1;
     i->end_reason = M6_END_EXEC;
   }
