@@ -183,10 +183,8 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
     else if (!began && reason != M6_END_OFF)
       status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", (int)image.who.pid,
                        m6_end_words(reason));
-    else if (!began)
-      m6_say(M6_NORMAL, "cancelled before the session began");
-    else
-      m6_say(M6_NORMAL, "session ended: %s", m6_end_words(reason));
+    else if (!began) m6_say(M6_NORMAL, "cancelled before the session began");
+    else m6_say(M6_NORMAL, "session ended: %s", m6_end_words(reason));
   }
   m6_image_release(&image, image.dead);
   if (image.capture) m6_capture_close(image.capture);

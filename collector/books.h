@@ -21,7 +21,7 @@
 #include "reservoir.h"
 
 #define M6_BOUNDARIES_WAITING 128 /* boundaries held back because an earlier number has not arrived */
-#define M6_BOUNDARY_PATIENCE 8   /* polls that they wait: longer than another ring's hole is waited for */
+#define M6_BOUNDARY_PATIENCE 8    /* polls that they wait: longer than another ring's hole is waited for */
 #define M6_CAUSES 3
 
 struct m6_point { /* readings at one moment: the process's */
@@ -65,8 +65,8 @@ struct m6_books {
   uint64_t first_number;
   struct m6_account startup, frame;
   __int128 d_scopes, d_thread_rest, d_others;
-  uint64_t recorded;    /* boundaries that arrived */
-  uint64_t late;        /* boundaries that came after their place, or twice */
+  uint64_t recorded;         /* boundaries that arrived */
+  uint64_t late;             /* boundaries that came after their place, or twice */
   struct m6_reservoir times; /* of frames that are no lumps, in ticks */
   struct m6_rng rng;
   struct m6_boundary waiting[M6_BOUNDARIES_WAITING];
@@ -87,7 +87,7 @@ struct m6_closing {
   __int128 d_scopes, d_thread_rest, d_others;
   __int128 sum_d, sum_i;
   uint64_t presents, frames_lost; /* lost: presents whose boundary never arrived */
-  int closed; /* the sums and the split agree */
+  int closed;                     /* the sums and the split agree */
 };
 struct m6_closing m6_books_close(const struct m6_books *b, struct m6_point now, uint64_t presents);
 

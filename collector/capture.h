@@ -40,8 +40,8 @@ struct m6_ring {
   struct m6_thread *thread;
 };
 
-struct m6_label_text { /* a label of the segment, once it could be read */
-  char *text;          /* valid UTF-8 */
+struct m6_label_text {   /* a label of the segment, once it could be read */
+  char *text;            /* valid UTF-8 */
   uint32_t bytes, flags; /* as in struct m6_snap_node; flags M6_LABEL_KNOWN too */
 };
 #define M6_LABEL_CUT 1u
@@ -65,13 +65,13 @@ struct m6_capture {
   int main_stream;             /* -1: nobody presented yet */
   uint64_t boundaries;         /* of the main stream, in any order */
   uint64_t base_presents[M6_STREAMS];
-  struct m6_totals base;       /* at the session's start */
+  struct m6_totals base; /* at the session's start */
 
   /* what sampling saw last */
   struct m6_header head;
   struct m6_totals now;
   uint64_t now_clock, now_mono_ns, presents;
-  int agrees;                  /* two sums over the slots at rest were equal */
+  int agrees;                   /* two sums over the slots at rest were equal */
   struct m6_label_text *labels; /* M6_LABELS */
   char (*names)[M6_THREAD_NAME_BYTES];
   uint32_t name_count;
@@ -104,9 +104,11 @@ void m6_totals_read(const void *segment, struct m6_totals *out);
 void m6_capture_finish(struct m6_capture *c);
 
 /* thread.c */
-struct m6_thread *m6_capture_thread(struct m6_capture *c, uint32_t ring, uint32_t tid); /* the ring's owner, made when new */
+struct m6_thread *m6_capture_thread(struct m6_capture *c, uint32_t ring,
+                                    uint32_t tid); /* the ring's owner, made when new */
 void m6_capture_thread_ended(struct m6_capture *c, uint32_t ring);
-void m6_capture_settle(struct m6_capture *c, uint64_t now_ns); /* before a snapshot: what can be settled is; names are looked up */
+void m6_capture_settle(struct m6_capture *c,
+                       uint64_t now_ns); /* before a snapshot: what can be settled is; names are looked up */
 void m6_capture_present(struct m6_capture *c, struct m6_thread *t); /* this thread presents on the main stream, now */
 void m6_capture_settle_last(struct m6_capture *c);
 const char *m6_capture_name(const struct m6_capture *c, uint32_t label);

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#define TRIES 7               /* the pair whose two tick readings lie closest together wins */
+#define TRIES 7                /* the pair whose two tick readings lie closest together wins */
 #define BASELINE_NS 4000000ull /* shortest distance between pairs: 100 ns of noise are then 25 ppm */
 
 struct pair {

@@ -10,7 +10,7 @@
 
 #include "../shm/clock.h"
 
-struct m6_rate {      /* ns = ticks * mul >> 32 */
+struct m6_rate { /* ns = ticks * mul >> 32 */
   uint64_t mul;
   uint32_t kind;
 };

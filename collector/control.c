@@ -42,9 +42,11 @@ static void turn_on(void *arg)
   uint32_t started = m6_peek(&h->sessions_started);
   uint64_t start_clock = m6_peek(&h->start_clock);
   if (!running || started > 1) {
-    m6_totals_read(i->segment, &i->base); /* of an inert target: exact. Else what a collector that died had counted is its own */
+    m6_totals_read(i->segment,
+                   &i->base); /* of an inert target: exact. Else what a collector that died had counted is its own */
     for (uint32_t s = 0; s < M6_STREAMS; s++)
-      if (!running || m6_peek(&h->streams[s].first_clock) < start_clock) i->base_presents[s] = m6_peek(&h->streams[s].presents);
+      if (!running || m6_peek(&h->streams[s].first_clock) < start_clock)
+        i->base_presents[s] = m6_peek(&h->streams[s].presents);
   }
   i->session = m6_peek(&h->session);
   if (!running) {

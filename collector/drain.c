@@ -86,15 +86,11 @@ static void event(struct m6_capture *c, uint32_t ring, const struct m6_record *r
     reading(t, rec);
     m6_capture_thread_ended(c, ring);
     return;
-  case M6_REC_LOSS:
-    m6_scope_loss(t);
-    return;
+  case M6_REC_LOSS: m6_scope_loss(t); return;
   case M6_REC_CONTINUED: /* what is left of a boundary whose first record was passed as a hole */
     m6_scope_loss(t);
     return;
-  default:
-    c->bad++;
-    m6_scope_loss(t);
+  default: c->bad++; m6_scope_loss(t);
   }
 }
 

@@ -11,8 +11,19 @@
 
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
 
-enum { KEY_PID = 'p', KEY_NAME = 'n', KEY_WAIT = 'w', KEY_TTL = 't', KEY_LEVEL = 'l', KEY_QUIET = 'q', KEY_VERBOSE = 'v',
-       KEY_RUN = 256, KEY_FINAL, KEY_END, KEY_READY };
+enum {
+  KEY_PID = 'p',
+  KEY_NAME = 'n',
+  KEY_WAIT = 'w',
+  KEY_TTL = 't',
+  KEY_LEVEL = 'l',
+  KEY_QUIET = 'q',
+  KEY_VERBOSE = 'v',
+  KEY_RUN = 256,
+  KEY_FINAL,
+  KEY_END,
+  KEY_READY
+};
 
 static const struct argp_option options[] = {
   {"pid", KEY_PID, "N", 0, "Capture the process N", 1},
@@ -46,20 +57,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (!number(arg, 10, INT32_MAX, &n) || n == 0) argp_error(state, "--pid wants a process number, not '%s'", arg);
     o->pid = (pid_t)n;
     return 0;
-  case KEY_NAME:
-    o->name = arg;
-    return 0;
-  case KEY_WAIT:
-    o->wait = arg;
-    return 0;
+  case KEY_NAME: o->name = arg; return 0;
+  case KEY_WAIT: o->wait = arg; return 0;
   case KEY_RUN:
     if (!number(arg, 16, UINT64_MAX, &n) || n == 0) argp_error(state, "--run wants a token in hex, not '%s'", arg);
     o->run_token = n;
     return 0;
   case KEY_TTL:
     if (!number(arg, 10, M6_SESSION_TTL_S, &n) || n == 0)
-      argp_error(state, "--ttl wants 1 to %d seconds, not '%s': a session is bounded; start another after it for more", M6_SESSION_TTL_S,
-                 arg);
+      argp_error(state, "--ttl wants 1 to %d seconds, not '%s': a session is bounded; start another after it for more",
+                 M6_SESSION_TTL_S, arg);
     o->ttl_s = (unsigned)n;
     return 0;
   case KEY_LEVEL: {
@@ -77,27 +84,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case KEY_READY:
     if (!number(arg, 10, 1 << 20, &n) || fcntl((int)n, F_GETFD) < 0)
       argp_error(state, "%s wants an open descriptor, not '%s'",
-                 key == KEY_FINAL ? "--final-fd" : key == KEY_END ? "--end-fd" : "--ready-fd", arg);
+                 key == KEY_FINAL ? "--final-fd"
+                 : key == KEY_END ? "--end-fd"
+                                  : "--ready-fd",
+                 arg);
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
     *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
-  case KEY_QUIET:
-    m6_loudness = M6_QUIET;
-    return 0;
-  case KEY_VERBOSE:
-    m6_loudness = M6_VERBOSE;
-    return 0;
-  case ARGP_KEY_ARG:
-    argp_error(state, "'%s' is one word too many", arg);
-    return 0;
+  case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
+  case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
+  case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;
   case ARGP_KEY_END: {
     int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
-    if (o->run_token != 0 && (o->pid == 0 || ways != 1)) argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (o->run_token != 0 && (o->pid == 0 || ways != 1))
+      argp_error(state, "--run goes with --pid, the direct child, alone");
     if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
     return 0;
   }
-  default:
-    return ARGP_ERR_UNKNOWN;
+  default: return ARGP_ERR_UNKNOWN;
   }
 }
 

@@ -81,7 +81,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     .images_other = s->images_other,
     .images_other_allocs = s->images_other_allocs,
     .exe = i->exe,
-    .caller = (const char (*)[256])i->caller,
+    .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);

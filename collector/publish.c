@@ -209,8 +209,16 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
     struct m6_snap_stream *to = &s->streams[i];
     if (from->kind == 0) continue;
     s->stream_count = i + 1;
-    *to = (struct m6_snap_stream){from->presents - c->base_presents[i], from->failed, from->display, from->drawable,
-                                  from->symbol, from->route, 0, 0, from->tid, from->kind};
+    *to = (struct m6_snap_stream){from->presents - c->base_presents[i],
+                                  from->failed,
+                                  from->display,
+                                  from->drawable,
+                                  from->symbol,
+                                  from->route,
+                                  0,
+                                  0,
+                                  from->tid,
+                                  from->kind};
     if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
@@ -236,7 +244,8 @@ static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
   }
   uint64_t time = m6_ticks_to_ns(rate, m6_ticks_since(b->last.entry.clock, first));
   s->fps = b->recorded && b->last.number > first_number && time != 0
-             ? (double)(b->last.number - first_number) / ((double)time * 1e-9) : NAN;
+             ? (double)(b->last.number - first_number) / ((double)time * 1e-9)
+             : NAN;
   s->interval_p50 = m6_histogram_quantile(&f->intervals, 0.50);
   s->interval_p90 = m6_histogram_quantile(&f->intervals, 0.90);
   s->interval_p99 = m6_histogram_quantile(&f->intervals, 0.99);

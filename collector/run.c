@@ -17,10 +17,10 @@ struct run {
   struct m6_outlets o;
   struct m6_image **images; /* those alive, and of the dead the one that may be main */
   size_t count, room;
-  struct m6_image *main;    /* the first to present; NULL = not known yet */
+  struct m6_image *main;             /* the first to present; NULL = not known yet */
   uint64_t dead_images, dead_allocs; /* of images that were let go */
-  int retry;                /* a segment was seen that was not finished */
-  struct m6_error refused;  /* why the direct child's segment is of no use; status 0: nothing was refused */
+  int retry;                         /* a segment was seen that was not finished */
+  struct m6_error refused;           /* why the direct child's segment is of no use; status 0: nothing was refused */
 };
 
 static uint64_t allocs(const struct m6_image *i) { return i->now.allocs - i->base.allocs; }
@@ -46,11 +46,12 @@ static void take(struct run *r, const char *file)
   struct m6_target t;
   m6_target_look(file, &t);
   if (t.problem == M6_TARGET_UNFINISHED && t.alive && t.mine) r->retry = 1;
-  if (t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid) m6_target_refuse(&t, &r->refused); /* its token can't be read */
+  if (t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid)
+    m6_target_refuse(&t, &r->refused); /* its token can't be read */
   if ((t.problem != M6_TARGET_FINE && t.problem != M6_TARGET_STALE) || t.run_token != r->o.options->run_token) return;
   if (r->count == r->room) {
     size_t room = r->room ? 2 * r->room : 64;
-    struct m6_image **more = realloc(r->images, room * sizeof *more);
+    struct m6_image **more = realloc(r->images, room * sizeof(void *));
     if (more == NULL) return;
     r->images = more;
     r->room = room;
@@ -294,10 +295,10 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     uint32_t reason = collect(&r);
     end(&r);
     struct m6_image *main = best(&r);
-    if (main == NULL && r.refused.status != 0)
-      status = m6_fail(e, r.refused.status, "%s", r.refused.text);
+    if (main == NULL && r.refused.status != 0) status = m6_fail(e, r.refused.status, "%s", r.refused.text);
     else if (main == NULL)
-      status = m6_fail(e, M6_EXIT_NOT_LOADED, "no program of this run loaded the shim: a static or privileged program, or one that clears "
+      status = m6_fail(e, M6_EXIT_NOT_LOADED,
+                       "no program of this run loaded the shim: a static or privileged program, or one that clears "
                        "LD_PRELOAD, cannot be profiled");
     else {
       if (main->failed) reason = M6_END_FAILURE;

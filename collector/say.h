@@ -9,15 +9,15 @@
 
 /* X(name, status, meaning) */
 #define M6_EXITS(X)                                                                                                    \
-  X(OK, 0, "the session ended: by its time, by request, or with the target")                                          \
-  X(OTHER, 1, "something else failed; the message says what")                                                         \
-  X(USAGE, 2, "the command line makes no sense")                                                                      \
-  X(NO_TARGET, 3, "no such process, or none with that name")                                                          \
-  X(NOT_LOADED, 4, "the process lives, but the shim is not loaded in it")                                             \
-  X(NOT_PERMITTED, 5, "the target is another user's, or its grant allows no further session")                         \
-  X(VERSION, 6, "the shim in the target is of another version of mach6")                                              \
-  X(INVALID, 7, "the target's segment is damaged or hostile")                                                         \
-  X(CAPTURED, 8, "another collector captures this target already")                                                    \
+  X(OK, 0, "the session ended: by its time, by request, or with the target")                                           \
+  X(OTHER, 1, "something else failed; the message says what")                                                          \
+  X(USAGE, 2, "the command line makes no sense")                                                                       \
+  X(NO_TARGET, 3, "no such process, or none with that name")                                                           \
+  X(NOT_LOADED, 4, "the process lives, but the shim is not loaded in it")                                              \
+  X(NOT_PERMITTED, 5, "the target is another user's, or its grant allows no further session")                          \
+  X(VERSION, 6, "the shim in the target is of another version of mach6")                                               \
+  X(INVALID, 7, "the target's segment is damaged or hostile")                                                          \
+  X(CAPTURED, 8, "another collector captures this target already")                                                     \
   X(UNATTACHABLE, 9, "a static or privileged program: no preload reaches it")
 
 #define M6_EXIT_ENUM(name, status, meaning) M6_EXIT_##name = status,

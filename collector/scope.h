@@ -16,8 +16,8 @@
 struct m6_open { /* one open scope */
   uint64_t clock, live, allocs;
   uint64_t child_time, child_allocs;
-  uint64_t frame;  /* the thread's frame number in which it was opened */
-  uint32_t node;   /* 0: a placeholder, its mark was lost */
+  uint64_t frame; /* the thread's frame number in which it was opened */
+  uint32_t node;  /* 0: a placeholder, its mark was lost */
   uint8_t uncertain;
   uint8_t top_level; /* directly under the frame: its D is part of the frame's d_scopes */
 };
@@ -25,27 +25,27 @@ struct m6_open { /* one open scope */
 /* A thread while it holds a ring. */
 struct m6_thread {
   struct m6_tree *tree;
-  uint32_t top;        /* of its private tree */
-  uint32_t node;       /* its own thread node in the settled tree while that is not shared; 0 = none */
+  uint32_t top;  /* of its private tree */
+  uint32_t node; /* its own thread node in the settled tree while that is not shared; 0 = none */
   uint32_t tid;
-  uint32_t name;       /* label of its name */
-  uint32_t presenting; /* it made the main stream's last present */
-  uint32_t first_top;  /* settled top of scopes that were marked before its first present, once there was one */
-  uint32_t counted;    /* it is in its thread node's count */
+  uint32_t name;         /* label of its name */
+  uint32_t presenting;   /* it made the main stream's last present */
+  uint32_t first_top;    /* settled top of scopes that were marked before its first present, once there was one */
+  uint32_t counted;      /* it is in its thread node's count */
   uint32_t height, room; /* of the stack */
   struct m6_open *stack;
-  uint64_t frame;       /* grows at each main boundary of this thread */
-  __int128 d_scopes;    /* D of the top-level scopes inside the current frame */
-  uint64_t number;      /* its last main present's number; 0 = none */
-  int64_t present_live; /* its own reading at that present's return */
-  uint64_t first_clock, last_clock;      /* of its records since it was last settled into its thread node */
+  uint64_t frame;                   /* grows at each main boundary of this thread */
+  __int128 d_scopes;                /* D of the top-level scopes inside the current frame */
+  uint64_t number;                  /* its last main present's number; 0 = none */
+  int64_t present_live;             /* its own reading at that present's return */
+  uint64_t first_clock, last_clock; /* of its records since it was last settled into its thread node */
   uint64_t first_live, last_live, first_allocs, last_allocs;
-  uint64_t named_ns;    /* when its name was last looked up */
+  uint64_t named_ns;      /* when its name was last looked up */
   struct m6_thread *next; /* in a list of threads that ended */
 };
 
 struct m6_thread *m6_thread_new(struct m6_tree *tree, uint32_t tid); /* NULL: no memory */
-void m6_thread_free(struct m6_thread *s); /* and its private tree */
+void m6_thread_free(struct m6_thread *s);                            /* and its private tree */
 
 void m6_scope_mark(struct m6_thread *s, uint32_t label, uint32_t depth, uint64_t clock, uint64_t live, uint64_t count);
 void m6_scope_done(struct m6_thread *s, uint32_t depth, int abandoned, uint64_t clock, uint64_t live, uint64_t count);

@@ -11,21 +11,21 @@
 #include "publish.h"
 #include "watch.h"
 
-#define M6_POLL_MIN_MS 2    /* when a ring was more than half full */
-#define M6_POLL_BUSY_MS 5   /* an eighth */
-#define M6_POLL_MS 10       /* a thirtieth */
-#define M6_POLL_IDLE_MS 20  /* less: a wake-up costs more than what there is to do */
+#define M6_POLL_MIN_MS 2   /* when a ring was more than half full */
+#define M6_POLL_BUSY_MS 5  /* an eighth */
+#define M6_POLL_MS 10      /* a thirtieth */
+#define M6_POLL_IDLE_MS 20 /* less: a wake-up costs more than what there is to do */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
 #define M6_OFF_MS 1000      /* how long the shim may take to hear that the session is over */
 
 struct m6_options {
-  pid_t pid;             /* the target; the direct child of a run */
+  pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
-  uint64_t run_token;    /* 0: attach */
+  uint64_t run_token; /* 0: attach */
   unsigned ttl_s;
-  unsigned level;        /* enum m6_level */
+  unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
 };
 

@@ -14,7 +14,7 @@ struct m6_proc {
   uint64_t start_ns; /* since boot, in whole clock ticks */
   uint64_t cpu_ns;   /* user and system time so far */
   uint32_t uid, euid;
-  char state;        /* R, S, D, Z, ... */
+  char state; /* R, S, D, Z, ... */
   char comm[64];
 };
 

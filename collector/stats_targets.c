@@ -261,7 +261,8 @@ size_t m6_reap(void)
   uint64_t boot_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   for (size_t i = 0; i < count; i++) {
     const struct m6_target *t = &list[i];
-    int stale = t->problem == M6_TARGET_STALE || ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive);
+    int stale = t->problem == M6_TARGET_STALE ||
+                ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive);
     if (!stale || !t->mine) continue;
     if (t->run_token != 0 && boot_ns < t->load_ns + RUN_GRACE_NS) continue;
     gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);

@@ -27,18 +27,18 @@ struct m6_target {
   char file[64]; /* name in M6_SEGMENT_DIR */
   pid_t pid;
   uint64_t load_ns;
-  uint32_t uid;       /* owner of the file */
-  uint32_t problem;   /* enum m6_target_problem; what follows holds when FINE, STALE or NAMESPACE */
+  uint32_t uid;     /* owner of the file */
+  uint32_t problem; /* enum m6_target_problem; what follows holds when FINE, STALE or NAMESPACE */
   int error;
-  int alive;          /* the process that wrote it still runs */
-  int mine;           /* may this user start a session? */
+  int alive; /* the process that wrote it still runs */
+  int mine;  /* may this user start a session? */
   uint32_t version;
-  uint32_t state;     /* enum m6_state */
+  uint32_t state; /* enum m6_state */
   uint32_t pointer_bits, unseen;
   uint32_t sessions_allowed, sessions_started;
   uint32_t collector_pid; /* who captures it now; 0 = nobody */
   uint64_t run_token;
-  char name[64];      /* as the target gave it: foreign bytes, NUL-terminated */
+  char name[64]; /* as the target gave it: foreign bytes, NUL-terminated */
 };
 
 /* pid and load time in a segment's file name: 1 = it is one. */

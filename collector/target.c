@@ -53,8 +53,7 @@ static int refuse_not_loaded(pid_t pid, struct m6_error *e)
 {
   struct m6_proc p;
   int error = m6_proc_read(pid, &p);
-  if (error == ESRCH)
-    return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
+  if (error == ESRCH) return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
   if (error)
     return m6_fail(e, M6_EXIT_OTHER, "cannot read /proc/%d/stat: %s; mach6 needs /proc to be sure whom it captures",
                    (int)pid, strerror(error));
@@ -173,7 +172,8 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   i->fd = i->pidfd = -1;
   i->who = *who;
   int in_run = run_token != 0 && i->who.run_token == run_token;
-  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return m6_target_refuse(&i->who, e);
+  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE))
+    return m6_target_refuse(&i->who, e);
   char path[128];
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
   i->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -259,7 +259,7 @@ int m6_image_alive(struct m6_image *i)
   uint64_t device, inode;
   if (!m6_image_running(i)) return 0;
   if (i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
-             (device != i->exe_device || inode != i->exe_inode)) {
+      (device != i->exe_device || inode != i->exe_inode)) {
     i->dead = 1;
     i->end_reason = M6_END_EXEC;
   }

@@ -14,8 +14,8 @@
 
 struct m6_image { /* one loaded shim: a process between two execs */
   struct m6_target who;
-  int fd, pidfd;       /* pidfd -1: the process was gone already, or this kernel has none */
-  void *segment;       /* NULL when let go */
+  int fd, pidfd; /* pidfd -1: the process was gone already, or this kernel has none */
+  void *segment; /* NULL when let go */
   uint64_t exe_device, exe_inode;
   int exe_known;
   int dead;            /* nobody writes any more */
@@ -23,9 +23,9 @@ struct m6_image { /* one loaded shim: a process between two execs */
   int settled;         /* dead, and its last readings are taken */
   uint32_t end_reason; /* enum m6_end, once dead */
   uint64_t cpu_start_ns, cpu_ns;
-  struct m6_totals base, now;  /* totals at the session's start, and last */
+  struct m6_totals base, now; /* totals at the session's start, and last */
   uint64_t base_presents[M6_STREAMS];
-  struct m6_capture *capture;  /* NULL: no record came yet */
+  struct m6_capture *capture; /* NULL: no record came yet */
   char exe[1024];
   char caller[M6_STREAMS][256];
   uint32_t session; /* the number that was asked for */

@@ -157,7 +157,7 @@ static void release(struct m6_tree *t, uint32_t node)
     struct m6_node *x = &t->nodes[n];
     uint32_t parent = x->key.parent, next = x->next_sibling;
     int last = n == node;
-    if (!x->unhashed) HASH_DELETE(hh, t->hash, x);
+    if (!x->unhashed && t->hash != NULL) HASH_DELETE(hh, t->hash, x);
     if (x->owner) t->privates--;
     else t->settled--;
     x->next_sibling = t->free_list;

@@ -47,11 +47,11 @@ struct m6_node {
   uint8_t kind;       /* enum m6_node_kind; a private tree's top is M6_NODE_ROOT */
   uint8_t sink;       /* an "(other)": its children are itself */
   uint8_t touched, unhashed;
-  uint8_t visible; /* goes into the snapshot that is being written */
-  uint32_t owner;        /* private trees: its top; settled nodes: 0 */
-  uint32_t touched_next; /* private: next touched node of the same owner. A top: first one */
+  uint8_t visible;                     /* goes into the snapshot that is being written */
+  uint32_t owner;                      /* private trees: its top; settled nodes: 0 */
+  uint32_t touched_next;               /* private: next touched node of the same owner. A top: first one */
   uint32_t home, home_top, home_epoch; /* private: the settled node that this one goes to, as long as both still hold */
-  uint32_t out;          /* index in the snapshot that is being written */
+  uint32_t out;                        /* index in the snapshot that is being written */
 
   uint64_t count, abandoned, lost, allocs;
   uint64_t time_sum, time_max, own_time, own_allocs;
@@ -65,8 +65,8 @@ struct m6_tree {
   uint32_t capacity, bump, free_list;
   uint32_t settled, privates; /* nodes in use */
   uint32_t startup, frame, shutdown, other;
-  uint32_t epoch;    /* counts removals of settled nodes */
-  uint64_t refused;  /* nodes that were not made */
+  uint32_t epoch;     /* counts removals of settled nodes */
+  uint64_t refused;   /* nodes that were not made */
   uint32_t saturated; /* a sum of D left the range of int64 */
   uint64_t backwards; /* scopes whose done lies far before their mark */
   struct m6_node *hash;

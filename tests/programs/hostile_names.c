@@ -7,8 +7,9 @@
 #include <string.h>
 
 static void (*mark)(const char *), (*done)(void), (*frame)(void);
-static const char *const names[] = {"say \"hi\"", "a,b;c", "two\nlines", "\x01\x1b[31m", "%s%n", "</script>", "=1+1", "\xff\xc0", "\xed\xa0\x80x", "",
-                                    "\\u0000", "{{}}"};
+static const char *const names[] = {"say \"hi\"",    "a,b;c",     "two\nlines", "\x01\x1b[31m",
+                                    "%s%n",          "</script>", "=1+1",       "\xff\xc0",
+                                    "\xed\xa0\x80x", "",          "\\u0000",    "{{}}"};
 enum { N = sizeof names / sizeof names[0] };
 static char big[65537];
 

@@ -41,7 +41,8 @@ static void *worker(void *arg)
 
 int main(int argc, char **argv)
 {
-  long frames = argc > 1 ? atol(argv[1]) : 100, usec = argc > 2 ? atol(argv[2]) : 1000, allocs = argc > 3 ? atol(argv[3]) : 10;
+  long frames = argc > 1 ? atol(argv[1]) : 100, usec = argc > 2 ? atol(argv[2]) : 1000,
+       allocs = argc > 3 ? atol(argv[3]) : 10;
   int threads = argc > 4 ? atoi(argv[4]) : 0;
   pthread_t thread[16];
   *(void **)&mark = dlsym(RTLD_DEFAULT, "mach6_mark");

@@ -67,7 +67,8 @@ static inline void fx_open(struct fx *f, uint64_t seed)
   strcpy(h->name, "fixture");
   h->magic = M6_SEGMENT_MAGIC;
   for (uint32_t t = 0; t < FX_THREADS; t++) {
-    m6_producer_init(&f->thread[t].producer, m6_segment_ring(f->segment, t), m6_segment_records(f->segment, t), m6_ring_capacity(t));
+    m6_producer_init(&f->thread[t].producer, m6_segment_ring(f->segment, t), m6_segment_records(f->segment, t),
+                     m6_ring_capacity(t));
     f->slots[t + 1].ring = t + 1;
     f->slots[t + 1].tid = 1000 + t;
   }
@@ -122,7 +123,8 @@ static inline int fx_room(struct fx *f, unsigned t, unsigned n)
   f->lost_records++;
   return 0;
 }
-static inline int fx_put(struct fx *f, unsigned t, unsigned type, unsigned flags, unsigned label, unsigned depth, uint64_t count)
+static inline int fx_put(struct fx *f, unsigned t, unsigned type, unsigned flags, unsigned label, unsigned depth,
+                         uint64_t count)
 {
   struct fx_thread *x = &f->thread[t];
   if (!fx_room(f, t, 1)) return 0;
@@ -191,7 +193,8 @@ static inline int fx_present(struct fx *f, unsigned t, unsigned stream, uint64_t
 /* The final snapshot, as the collector would publish it; free() it. */
 static inline void fx_finish_into(struct m6_capture *c, int final, void *block)
 {
-  struct m6_outside o = {.pid = 1, .state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? M6_END_EXIT : 0, .price = {0, 0, 0}};
+  struct m6_outside o = {
+    .pid = 1, .state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? M6_END_EXIT : 0, .price = {0, 0, 0}};
   m6_capture_sample(c, final);
   size_t n = m6_snapshot_build(c, &o, final, block);
   assert_true(n >= sizeof(struct m6_snapshot) && n <= M6_SNAPSHOT_BYTES_MAX && n % 8 == 0);
@@ -210,7 +213,8 @@ static inline const struct m6_snap_node *fx_nodes(const struct m6_snapshot *s)
 }
 static inline int fx_labelled(const struct m6_snapshot *s, const struct m6_snap_node *n, const char *label)
 {
-  return n->label_bytes == strlen(label) && memcmp((const char *)s + s->text_offset + n->label_offset, label, n->label_bytes) == 0;
+  return n->label_bytes == strlen(label) &&
+         memcmp((const char *)s + s->text_offset + n->label_offset, label, n->label_bytes) == 0;
 }
 /* A node by its path, "frame/a/b"; NULL when there is none. */
 static inline const struct m6_snap_node *fx_find(const struct m6_snapshot *s, const char *path)

@@ -88,15 +88,20 @@ static void play(int steps)
     unsigned t = (unsigned)fx_random(&f, FX_THREADS);
     fx_tick(&f);
     switch (fx_random(&f, 12)) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
       if (running[t]) open_one(t);
       break;
-    case 4: case 5: case 6: case 7:
+    case 4:
+    case 5:
+    case 6:
+    case 7:
       if (running[t]) close_one(t);
       break;
-    case 8: case 9:
-      fx_alloc(&f, t, some_bytes());
-      break;
+    case 8:
+    case 9: fx_alloc(&f, t, some_bytes()); break;
     case 10:
       t = (unsigned)(fx_random(&f, 30) == 0 ? fx_random(&f, PRESENTERS) : 0);
       if (!running[t]) break;
@@ -192,7 +197,8 @@ static void one_run(uint64_t seed, int losses)
   assert_true(s->closed);
   assert_false(s->books_saturated);
   assert_int_equal(s->presents, presents);
-  const struct m6_snap_node *frame = fx_find(s, "frame"), *startup = fx_find(s, "startup"), *shutdown = fx_find(s, "shutdown");
+  const struct m6_snap_node *frame = fx_find(s, "frame"), *startup = fx_find(s, "startup"),
+                            *shutdown = fx_find(s, "shutdown");
   assert_int_equal(frame->count, presents ? presents - 1 : 0);
   assert_int_equal(frame->d_scopes + frame->d_thread_rest + frame->d_others, frame->d_sum);
   int64_t sum = startup->d_sum + frame->d_sum + (shutdown ? shutdown->d_sum : 0) + startup->i_sum + frame->i_sum;
@@ -289,7 +295,8 @@ static void any_readings_close(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(books_close_with_losses), cmocka_unit_test(without_losses_every_figure_is_exact),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(books_close_with_losses),
+                                     cmocka_unit_test(without_losses_every_figure_is_exact),
                                      cmocka_unit_test(any_readings_close)};
   for (int l = 0; l < LABELS; l++) snprintf(names[l], sizeof names[l], "scope %c", 'a' + l);
   if (getenv("SEEDS")) seeds = atoi(getenv("SEEDS"));

@@ -325,9 +325,17 @@ static void the_verdict_is_rarely_wrong(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-    T(frames_over_time_not_the_mean_of_rates), T(no_frames_at_all), T(one_present), T(fast_frames), T(pairs_of_presents),
-    T(a_spike_names_its_scopes), T(what_is_a_spike), T(the_rolling_median_is_the_median), T(lost_boundaries_make_a_lump),
-    T(the_first_boundary_is_lost), T(the_verdict), T(the_verdict_is_rarely_wrong)};
+  const struct CMUnitTest tests[] = {T(frames_over_time_not_the_mean_of_rates),
+                                     T(no_frames_at_all),
+                                     T(one_present),
+                                     T(fast_frames),
+                                     T(pairs_of_presents),
+                                     T(a_spike_names_its_scopes),
+                                     T(what_is_a_spike),
+                                     T(the_rolling_median_is_the_median),
+                                     T(lost_boundaries_make_a_lump),
+                                     T(the_first_boundary_is_lost),
+                                     T(the_verdict),
+                                     T(the_verdict_is_rarely_wrong)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

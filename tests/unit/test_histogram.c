@@ -49,8 +49,10 @@ static void quantiles_are_within_a_bucket(void **state)
     for (int i = 0; i < N; i++) {
       uint64_t u = m6_rng_next(&rng) >> 11;
       double x = (double)u / (double)(1ull << 53);
-      values[i] = shape == 0 ? 1000000 + (uint64_t)(x * 15e6) : shape == 1 ? (uint64_t)exp(x * 25)
-                  : shape == 2 ? (i % 2 ? 1000000 : 4000000) : (uint64_t)(x * 40);
+      values[i] = shape == 0   ? 1000000 + (uint64_t)(x * 15e6)
+                  : shape == 1 ? (uint64_t)exp(x * 25)
+                  : shape == 2 ? (i % 2 ? 1000000 : 4000000)
+                               : (uint64_t)(x * 40);
       m6_histogram_add(&h, values[i]);
     }
     qsort(values, N, sizeof values[0], ascending);
@@ -84,7 +86,8 @@ static void too_few_frames_have_no_low(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(buckets_follow_each_other), cmocka_unit_test(quantiles_are_within_a_bucket),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(buckets_follow_each_other),
+                                     cmocka_unit_test(quantiles_are_within_a_bucket),
                                      cmocka_unit_test(too_few_frames_have_no_low)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,11 +113,17 @@ static void a_little_of_everything(uint32_t label)
 static void each_field_at_its_extremes(void **state)
 {
   (void)state;
-  static const uint64_t extremes[] = {0, 1, UINT32_MAX, INT32_MAX, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX, 1ull << 32, 0x8000000080000000ull};
+  static const uint64_t extremes[] = {
+    0, 1, UINT32_MAX, INT32_MAX, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX, 1ull << 32, 0x8000000080000000ull};
   enum { WORDS = 256 / 8, N = sizeof extremes / sizeof extremes[0] };
   /* Every word of the header's first four lines, a stream, a slot, a ring head and a label, before and after the capture began. */
-  static const size_t places[] = {0, offsetof(struct m6_header, streams), M6_OFF_SLOTS, M6_OFF_SLOTS + 128, M6_OFF_RING_HEADS,
-                                  M6_OFF_LABELS, M6_OFF_LABEL_TABLE};
+  static const size_t places[] = {0,
+                                  offsetof(struct m6_header, streams),
+                                  M6_OFF_SLOTS,
+                                  M6_OFF_SLOTS + 128,
+                                  M6_OFF_RING_HEADS,
+                                  M6_OFF_LABELS,
+                                  M6_OFF_LABEL_TABLE};
   for (size_t place = 0; place < sizeof places / sizeof places[0]; place++)
     for (size_t word = 0; word < WORDS; word += place == 0 ? 1 : 1 + word / 8)
       for (size_t k = 0; k < N; k++)
@@ -148,7 +154,8 @@ static void damage_between_polls(void **state)
       f.header->slots_used = 1 + FX_THREADS;
       for (unsigned i = 0; i < 5; i++) a_little_of_everything(label);
       for (int i = 0; i < 10; i++) {
-        size_t at = fx_random(&f, 3) ? fx_random(&f, M6_OFF_LABEL_TEXT) : M6_OFF_RINGS + fx_random(&f, FX_THREADS * 65536);
+        size_t at = fx_random(&f, 3) ? fx_random(&f, M6_OFF_LABEL_TEXT)
+                                     : M6_OFF_RINGS + fx_random(&f, FX_THREADS * 65536);
         scribble((char *)f.segment + at, 1);
       }
       poll_and_publish(1 + (poll == 19));
@@ -174,7 +181,13 @@ static void sample_it(void *arg)
 static void truncated_while_mapped(void **state)
 {
   (void)state;
-  static const off_t cuts[] = {0, 4096, M6_OFF_SLOTS + 4096, M6_OFF_RING_HEADS, M6_OFF_LABEL_TEXT, M6_OFF_RINGS, M6_OFF_RINGS + 65536,
+  static const off_t cuts[] = {0,
+                               4096,
+                               M6_OFF_SLOTS + 4096,
+                               M6_OFF_RING_HEADS,
+                               M6_OFF_LABEL_TEXT,
+                               M6_OFF_RINGS,
+                               M6_OFF_RINGS + 65536,
                                M6_OFF_RINGS + 65536 + 8192};
   for (size_t k = 0; k < sizeof cuts / sizeof cuts[0]; k++) {
     fx_open(&f, 1);
@@ -280,8 +293,9 @@ static void counters_at_their_ends_saturate(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(random_bytes), cmocka_unit_test(committed_nonsense), cmocka_unit_test(indices_that_jump), cmocka_unit_test(each_field_at_its_extremes),
-    cmocka_unit_test(damage_between_polls), cmocka_unit_test(truncated_while_mapped), cmocka_unit_test(big_numbers_are_exact),
-    cmocka_unit_test(counters_at_their_ends_saturate)};
+    cmocka_unit_test(random_bytes),          cmocka_unit_test(committed_nonsense),
+    cmocka_unit_test(indices_that_jump),     cmocka_unit_test(each_field_at_its_extremes),
+    cmocka_unit_test(damage_between_polls),  cmocka_unit_test(truncated_while_mapped),
+    cmocka_unit_test(big_numbers_are_exact), cmocka_unit_test(counters_at_their_ends_saturate)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,8 +96,8 @@ static void same_seed_same_sample(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_value_has_the_same_chance), cmocka_unit_test(merging_is_fair),
-    cmocka_unit_test(small_streams_are_kept_whole), cmocka_unit_test(same_seed_same_sample)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_value_has_the_same_chance),
+                                     cmocka_unit_test(merging_is_fair), cmocka_unit_test(small_streams_are_kept_whole),
+                                     cmocka_unit_test(same_seed_same_sample)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,11 +396,21 @@ static void the_presenter_changes(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-    T(parts_of_a_session), T(live_shows_the_open_frame_in_frame), T(scopes_across_a_boundary_lie_where_they_were_marked),
-    T(the_split_of_a_frame), T(holes_do_not_join_two_scopes),
-    T(other_threads_share_a_node_by_name), T(the_presenter_is_known_late), T(lost_dones), T(lost_marks),
-    T(a_loss_does_not_join_two_scopes), T(holes_are_losses), T(a_late_record_is_no_hole), T(abandoned_scopes),
-    T(a_new_thread_in_a_ring_starts_afresh), T(depth_is_bounded), T(the_presenter_changes)};
+  const struct CMUnitTest tests[] = {T(parts_of_a_session),
+                                     T(live_shows_the_open_frame_in_frame),
+                                     T(scopes_across_a_boundary_lie_where_they_were_marked),
+                                     T(the_split_of_a_frame),
+                                     T(holes_do_not_join_two_scopes),
+                                     T(other_threads_share_a_node_by_name),
+                                     T(the_presenter_is_known_late),
+                                     T(lost_dones),
+                                     T(lost_marks),
+                                     T(a_loss_does_not_join_two_scopes),
+                                     T(holes_are_losses),
+                                     T(a_late_record_is_no_hole),
+                                     T(abandoned_scopes),
+                                     T(a_new_thread_in_a_ring_starts_afresh),
+                                     T(depth_is_bounded),
+                                     T(the_presenter_changes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

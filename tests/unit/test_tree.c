@@ -98,7 +98,8 @@ static void threads_come_and_go(void **state)
   for (int i = 0; i < 20000; i++) {
     unsigned t = 1 + (unsigned)i % 7;
     f.clock++;
-    fx_start(&f, t, 5000 + (uint32_t)i), fx_mark(&f, t, label), fx_mark(&f, t, label), fx_done(&f, t), fx_done(&f, t), fx_end(&f, t);
+    fx_start(&f, t, 5000 + (uint32_t)i), fx_mark(&f, t, label), fx_mark(&f, t, label), fx_done(&f, t), fx_done(&f, t),
+      fx_end(&f, t);
     if (i == 100) fx_present(&f, 0, 0, 1, 0);
     if (i % 300 == 0) m6_capture_drain(&c, 0), free(fx_finish(&c, 0));
   }
@@ -109,7 +110,7 @@ static void threads_come_and_go(void **state)
   assert_int_equal(fx_find(s, "(unnamed)/job/job")->count, 20000);
   assert_int_equal(fx_find(s, "(unnamed)")->count, 20000);
   assert_int_equal(s->threads_seen, 20000 + 1 + 6); /* thread 0, and six slots that had an owner when first looked at */
-  assert_true(c.tree.bump < 200); /* what one thread used, the next uses again */
+  assert_true(c.tree.bump < 200);                   /* what one thread used, the next uses again */
   free(s);
 }
 
@@ -151,7 +152,8 @@ static void hostile_labels(void **state)
   for (int i = 0; i < N; i++) {
     int found = 0;
     for (uint32_t k = 0; k < s->node_count; k++)
-      if (n[k].kind == M6_NODE_SCOPE && fx_labelled(s, &n[k], rows[i].out) && n[k].label_flags == rows[i].flags) found++;
+      if (n[k].kind == M6_NODE_SCOPE && fx_labelled(s, &n[k], rows[i].out) && n[k].label_flags == rows[i].flags)
+        found++;
     assert_int_equal(found, 1);
   }
   for (uint32_t k = 0; k < s->node_count; k++)
@@ -188,7 +190,7 @@ static void texts_become_valid_utf8(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
-  const struct CMUnitTest tests[] = {T(a_flood_of_paths), T(a_flood_of_labels), T(threads_come_and_go), T(hostile_labels),
-                                     T(texts_become_valid_utf8)};
+  const struct CMUnitTest tests[] = {T(a_flood_of_paths), T(a_flood_of_labels), T(threads_come_and_go),
+                                     T(hostile_labels), T(texts_become_valid_utf8)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
