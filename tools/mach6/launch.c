@@ -129,7 +129,9 @@ static void pass_on(const struct launch *l, const siginfo_t *i)
 {
   int same_group = getpgid(l->game) == getpgrp();
   if (i->si_signo == SIGPIPE || i->si_signo == SIGURG) return; /* our own broken pipe, not the game's */
-  if (i->si_code > 0 && same_group) return;                    /* from the terminal: the whole group got it */
+  /* From the terminal: the whole group got it. But a terminal that goes away tells the session's leader alone, which is us where
+   * mach6 was started as the terminal's own program. */
+  if (i->si_code > 0 && same_group && i->si_signo != SIGHUP) return;
   if (i->si_signo == SIGCONT) {
     if (game_state(l->game) == 'T') kill(l->game, SIGCONT);
     return;
