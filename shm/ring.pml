@@ -1,20 +1,22 @@
-/* ring.pml - ring.h as a model for spin: a producer that a signal handler interrupts, and a consumer in another process.
+/* ring.pml - ring.h as a model for spin: a producer that a signal handler interrupts, and a consumer in another
+ * process.
  *
  *   spin -a ring.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan -m100000
  *
- * What is modelled: the room check with its cached limit, the claim (one instruction), the words of a record in any order, the stamp
- * after them, frames of two units that the first one's stamp commits, laps with stamps that wrap, the margin, a producer
- * that leaves between claim and commit (dies, is cancelled, or the handler jumps out) and a next one that goes on with the
- * same ring, a consumer that reads word by word and gives room back when it likes.
- * A release store and the acquire load that sees it are program order here; everything that they do not order is chosen freely.
+ * What is modelled: the room check with its cached limit, the claim (one instruction), the words of a record in any
+ * order, the stamp after them, frames of two units that the first one's stamp commits, laps with stamps that wrap, the
+ * margin, a producer that leaves between claim and commit (dies, is cancelled, or the handler jumps out) and a next one
+ * that goes on with the same ring, a consumer that reads word by word and gives room back when it likes. A release
+ * store and the acquire load that sees it are program order here; everything that they do not order is chosen freely.
  *
  * What is asserted: no record is read stale, torn or twice; every index is read or passed exactly once; and at the end
  * taken + passed + refused = produced. Spin's own check for invalid end states says that the consumer never gets stuck.
  *
- * An assumption, and what keeps it true: the consumer passes a hole only when its claimer has left it. M6_HOLE_PATIENCE polls stand for
- * that; -DIMPATIENT shows that without it a late commit can tear a record of the next lap.
+ * An assumption, and what keeps it true: the consumer passes a hole only when its claimer has left it. M6_HOLE_PATIENCE
+ * polls stand for that; -DIMPATIENT shows that without it a late commit can tear a record of the next lap.
  *
- * Planted faults, each of which must be found: -DCOMMIT_FIRST, -DMARGIN=0, -DIMPATIENT, -DNO_STAMP, -DRELEASE_EARLY, -DFRAME_FIRST, -DNO_PASS.
+ * Planted faults, each of which must be found: -DCOMMIT_FIRST, -DMARGIN=0, -DIMPATIENT, -DNO_STAMP, -DRELEASE_EARLY,
+ * -DFRAME_FIRST, -DNO_PASS.
  */
 #define CAP 4
 #ifndef MARGIN

@@ -1,14 +1,14 @@
-/* seqlock.pml - seqlock.h as a model for spin: one writer, which may die in the middle and be followed by another, and a
- * reader that may be anywhere.
+/* seqlock.pml - seqlock.h as a model for spin: one writer, which may die in the middle and be followed by another, and
+ * a reader that may be anywhere.
  *
  *   spin -a seqlock.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan
  *
- * What is modelled: the sequence word, a block of two words that are written and read in any order, the fences as what they
- * forbid. Without the writer's release fence its odd sequence may become visible after words of the block; without the reader's
- * acquire fence its second look at the sequence may come before the words.
+ * What is modelled: the sequence word, a block of two words that are written and read in any order, the fences as what
+ * they forbid. Without the writer's release fence its odd sequence may become visible after words of the block; without
+ * the reader's acquire fence its second look at the sequence may come before the words.
  *
- * What is asserted: a block that the reader accepts is one that a writer finished, never a mixture, and never older than the
- * one accepted before.
+ * What is asserted: a block that the reader accepts is one that a writer finished, never a mixture, and never older
+ * than the one accepted before.
  *
  * Planted faults, each of which must be found: -DNO_ODD, -DNO_RELEASE_FENCE, -DNO_ACQUIRE_FENCE, -DNO_SECOND_LOOK,
  * -DODD_ACCEPTED, -DEARLY_END.
