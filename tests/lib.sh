@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# lib.sh - what the shell tests share: TAP, a folder of one's own, processes that are ended by pid, a display, a game's home.
+# lib.sh - what the shell tests share: TAP, a folder of one's own, processes that are ended by pid, a display, a game's
+# home.
 #
 # A test is an executable bash script that sources this file and ends with `done_testing`:
 #
@@ -95,7 +96,8 @@ run() {
 # with_shim COMMAND... - the shim comes before preloads that are there already. For a preload that is to come first, put
 # env inside: with_shim env LD_PRELOAD=first.so:$SHIM ...
 with_shim() { env LD_PRELOAD="$SHIM${LD_PRELOAD:+:$LD_PRELOAD}" "$@"; }
-# start COMMAND... - in the background: $pid is its process, $TMP/N.out and $TMP/N.err what it says ($started_out, $started_err).
+# start COMMAND... - in the background: $pid is its process, $TMP/N.out and $TMP/N.err what it says ($started_out,
+# $started_err).
 start() {
   started_out=$TMP/start.${#_pids[@]}.out started_err=$TMP/start.${#_pids[@]}.err
   "$@" >"$started_out" 2>"$started_err" </dev/null &
@@ -133,7 +135,8 @@ stats_of() { compgen -G "/dev/shm/mach6-stats.$1.*" >/dev/null; }
 json() { jq -r "$2" "$1" 2>/dev/null || echo "(not JSON)"; }
 
 # same_behaviour NAME COMMAND... - hard-cases.md's oracle D: stdout, exit status and files written are those of a run
-# without the shim. $rc is the shimmed run's status; its output is in $TMP/with.out. Environment SHIM_ENV: words for env.
+# without the shim. $rc is the shimmed run's status; its output is in $TMP/with.out. Environment SHIM_ENV: words for
+# env.
 same_behaviour() {
   local name=$1 without_rc=0
   shift

@@ -1,11 +1,11 @@
-/* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
-/* links: collector/histogram.c collector/frame.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/stats_proc.c -lm */
+/* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c */
+/* links: collector/reservoir.c collector/histogram.c collector/frame.c collector/books.c collector/verdict.c */
+/* links: collector/clock.c collector/utf8.c collector/stats_proc.c -lm */
 /* drain - records drained and aggregated a second on one core: the collector's own code on a segment made here.
  *
- * RINGS threads write what a game writes: frames of 20 scopes, nested three deep, on the first ring with a boundary after
- * each, on the others as jobs. The rings are filled, then drained; the draining alone is timed. Beside it, in turns, a loop that only
- * reads the same records with their stamps checked.
+ * RINGS threads write what a game writes: frames of 20 scopes, nested three deep, on the first ring with a boundary
+ * after each, on the others as jobs. The rings are filled, then drained; the draining alone is timed. Beside it, in
+ * turns, a loop that only reads the same records with their stamps checked.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,8 +1,9 @@
 /* game PAIRS FRAMES OUT MACH6 SAMPLE - the sample game's frame time with mach6 and without, in turns.
  *
  * Each run plays the same frames: frame i is the same work in all. So a frame's time is the median over the runs, which
- * takes out what else the machine did, and what is compared is the sum over the frames. The interval of 95 % comes from a
- * bootstrap over the pairs of runs (Efron 1979). As many frames a second as can be; OUT is a folder for the runs' files.
+ * takes out what else the machine did, and what is compared is the sum over the frames. The interval of 95 % comes from
+ * a bootstrap over the pairs of runs (Efron 1979). As many frames a second as can be; OUT is a folder for the runs'
+ * files.
  */
 #include <fcntl.h>
 #include <string.h>

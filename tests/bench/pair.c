@@ -1,9 +1,9 @@
 /* flags: -fno-builtin */
 /* pair NAME GOAL - what the shim adds to a malloc and a free, in ns. Run it with the shim, inert or collecting.
  *
- * One process: malloc and free as the game calls them (through the shim), and glibc's own by the names __libc_malloc and __libc_free, in turns.
- * The same sizes, the same order; blocks are touched. The pair is freed at once, so glibc's fast path answers: the added
- * cost is largest against what is measured here.
+ * One process: malloc and free as the game calls them (through the shim), and glibc's own by the names __libc_malloc
+ * and __libc_free, in turns. The same sizes, the same order; blocks are touched. The pair is freed at once, so glibc's
+ * fast path answers: the added cost is largest against what is measured here.
  */
 #include "bench.h"
 

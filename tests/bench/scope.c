@@ -1,8 +1,8 @@
 /* scope - a scope (mark and done) against two clock reads. Run it under `mach6 run`.
  *
- * In bursts that a ring has room for, with pauses in which the collector drains: what is measured is a record written, not
- * one dropped. The clock reads come in bursts of the same length, in turns. A second line is of the first scopes after each
- * pause, when nothing is in the CPU's caches: what a game pays that has few scopes a frame.
+ * In bursts that a ring has room for, with pauses in which the collector drains: what is measured is a record written,
+ * not one dropped. The clock reads come in bursts of the same length, in turns. A second line is of the first scopes
+ * after each pause, when nothing is in the CPU's caches: what a game pays that has few scopes a frame.
  */
 #include "bench.h"
 #include "preload/mach6.h"

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # real.sh - what the tests with games that nobody here wrote share.
 #
-# A game runs twice: as it is, and under `mach6 run` beside a counting preload that shares no code with mach6. The second must behave as the
-# first, its books must close, its allocations must be those that the preload counted.
+# A game runs twice: as it is, and under `mach6 run` beside a counting preload that shares no code with mach6. The
+# second must behave as the first, its books must close, its allocations must be those that the preload counted.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 J=$TMP/report.json
 
@@ -22,8 +22,8 @@ _presents_of_game() {
   od -A n -v -t u8 "$TMP/plain.presents" 2>/dev/null | awk '{ for (i = 1; i <= NF; i++) if ($i > most) most = $i } END { print most + 0 }'
 }
 
-# _end_after SECONDS PRESENTS ASK FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
-# PRESENTS is not 0, has presented as often as ASK says; at the latest after a minute more. Sets rc.
+# _end_after SECONDS PRESENTS ASK FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never)
+# and, where PRESENTS is not 0, has presented as often as ASK says; at the latest after a minute more. Sets rc.
 _end_after() {
   local seconds=$1 presents=$2 ask=$3 files=$4
   shift 4
@@ -110,8 +110,9 @@ compare_counts() {
   fi
 }
 
-# presents_as SYMBOL [EXTRA] - as many as the second count saw: at least those that returned, at most those that were entered,
-# which are the same unless the game was killed in one. EXTRA: presents that only mach6 sees. And they are of one stream.
+# presents_as SYMBOL [EXTRA] - as many as the second count saw: at least those that returned, at most those that were
+# entered, which are the same unless the game was killed in one. EXTRA: presents that only mach6 sees. And they are of
+# one stream.
 COUNTED=(glXSwapBuffers eglSwapBuffers SDL_GL_SwapWindow SDL_RenderPresent SDL_GL_SwapBuffers SDL_Flip glfwSwapBuffers vkQueuePresentKHR)
 presents_as() {
   local i entered=none returned=none extra=${2:-0}
