@@ -33,23 +33,29 @@ __attribute__((noinline)) static void plain_outer()
   plain_inner();
   plain_done();
 }
-// Scopes through a wrapper whose two halves have frames of different size.
-__attribute__((noinline)) static void begin(const char *name)
+// Scopes through a wrapper whose two halves have frames of different size: of 64 sizes, so that in some an inner done has
+// the stack pointer of an outer mark.
+template <int N> __attribute__((noinline)) static void begin(const char *name)
 {
-  volatile char space[200];
+  volatile char space[N * 16];
   space[0] = name[0];
   mach6_mark(name);
   space[1] = space[0];
 }
 __attribute__((noinline)) static void finish() { mach6_done(); }
-__attribute__((noinline)) static void wrapped(int n)
+template <int N> __attribute__((noinline)) static void wrapped(int n)
 {
   volatile char space[40];
   space[0] = char(n);
-  begin("wrapped");
-  if (n > 1) wrapped(n - 1);
+  begin<N>("wrapped");
+  if (n > 1) wrapped<N>(n - 1);
   finish();
   space[1] = space[0];
+}
+template <int N> static void all_wrapped()
+{
+  wrapped<N>(12);
+  if constexpr (N > 1) all_wrapped<N - 1>();
 }
 __attribute__((noinline)) static void by_longjmp()
 {
@@ -90,7 +96,7 @@ int main(int argc, char **argv)
   const char *what = argc > 1 ? argv[1] : "";
   if (!strcmp(what, "longjmp")) by_longjmp();
   if (!strcmp(what, "plain") && plain_mark) plain_outer();
-  if (!strcmp(what, "wrapped")) wrapped(12);
+  if (!strcmp(what, "wrapped")) all_wrapped<64>();
   if (!strcmp(what, "throw")) by_throw();
   if (!strcmp(what, "guard")) by_guard();
   if (!strcmp(what, "underflow")) {
