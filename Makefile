@@ -50,6 +50,8 @@ BPF_O := $(BPF_C:bpf/%.bpf.c=$B/bpf/%.embed.o)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Werror \
   -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
+# Atomic operations that give the old value: kernels from 5.12 on.
+$B/bpf/samples.bpf.o: BPF_FLAGS += -mcpu=v3
 $B/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
@@ -62,14 +64,15 @@ $B/bpf/%.embed.o: bpf/embed.S $B/bpf/%.bpf.o
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
 STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c))
-# The kernel side (kernel_*.c, with the programs of bpf/) is an archive of its own: the collector and mach6 link it.
-KERNEL_C := $(wildcard collector/kernel_*.c)
+# The kernel side (kernel_*.c, with the programs of bpf/, and names for what it samples) is an archive of its own: the
+# collector and mach6 link it.
+KERNEL_C := $(wildcard collector/kernel_*.c collector/symbols*.c collector/profile.c collector/sample_join.c)
 COLL_C := $(filter-out $(STATS_C) $(KERNEL_C),$(wildcard collector/*.c))
 STATS_O := $(STATS_C:%.c=$B/%.o)
 KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
-KERNEL_LIBS := -lbpf -ldw -lelf -ldl
+KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
 COLL_LIBS := -lelf -lm
 $B/collector/%.o: collector/%.c
 	$(call say,CC,$<)

@@ -1,5 +1,5 @@
 /* kernel_tool.c - mach6's kernel commands by themselves: kernel_tool probe ... */
-/* links: tools/mach6/probe.c build/libmach6kernel.a -lbpf -ldw -lelf */
+/* links: tools/mach6/probe.c build/libmach6kernel.a -lbpf -ldw -lelf -liberty */
 #include <stdio.h>
 #include <string.h>
 

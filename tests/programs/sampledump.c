@@ -1,0 +1,156 @@
+/* sampledump.c - samples a running process and prints what was found: the tests' view of kernel_samples, symbols and profile.
+ *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--rows N] [--folded FILE] [--join FILE] [--modules] PID SECONDS
+ * Ends early when the process does. Lines: "# key value" and the table; --tsv prints rows as self, total, function, module, file:line.
+ * --join: "tid time_ns function" of each retained sample, in the order in which it was handed out. */
+/* links: build/libmach6kernel.a -lbpf -ldw -lelf -liberty */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/kernel_samples.h"
+#include "collector/profile.h"
+
+static struct m6_samples *samples;
+static struct m6_symbols *symbols;
+static struct m6_profile *profile;
+static FILE *join;
+static int uncovered;
+static uint64_t polled;
+
+static uint64_t now_ms(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void each(void *arg, const struct m6_sample *s)
+{
+  (void)arg;
+  uint32_t n;
+  const uint64_t *ip = m6_samples_stack(samples, s->user, &n);
+  polled++;
+  if (n && !m6_symbols_covers(symbols, ip[0])) uncovered = 1;
+  if (!join) return;
+  struct m6_sym_name names[M6_SYM_INLINE_MAX];
+  int k = n ? m6_symbols_names(symbols, ip[0], 0, names, M6_SYM_INLINE_MAX) : 0;
+  fprintf(join, "%u %" PRIu64 " %s\n", s->tid, s->time_ns, k ? names[k - 1].function : "-");
+}
+
+static void total(void *arg, const struct m6_sample_total *t)
+{
+  uint64_t *sum = arg;
+  uint32_t n, k;
+  const uint64_t *user = m6_samples_stack(samples, t->user, &n), *kernel = m6_samples_stack(samples, t->kernel, &k);
+  m6_profile_add(profile, m6_samples_thread(samples, t->tid), user, n, kernel, k, t->count);
+  *sum += t->count;
+}
+
+static void module(void *arg, const struct m6_sym_module *m)
+{
+  (void)arg;
+  printf("# module %s %s %s%s%s%s\n", *m->build_id ? m->build_id : "-", m6_sym_source_name(m->source), m->path,
+         m->error ? " " : "", m->error ? strerror(m->error) : "", m->debug_file ? " +debug" : "");
+}
+
+int main(int argc, char **argv)
+{
+  static const struct option options[] = {
+    {"hz", 1, NULL, 'z'},   {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'}, {"no-kernel", 0, NULL, 'k'},
+    {"rows", 1, NULL, 'r'}, {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},   {"modules", 0, NULL, 'M'},
+    {"tsv", 0, NULL, 't'},  {NULL, 0, NULL, 0}};
+  struct m6_samples_options o = {.period_us = m6_samples_period(M6_SAMPLES_HZ_FULL)};
+  struct m6_samples_status st;
+  const char *folded = NULL;
+  uint32_t rows = 20;
+  int modules = 0, tsv = 0;
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (c) {
+    case 'z': o.period_us = m6_samples_period((uint32_t)atoi(optarg)); break;
+    case 'm': o.period_us = (uint32_t)atoi(optarg) * 1000; break;
+    case 'b': o.flags |= M6_SAMPLES_WITHOUT_BPF; break;
+    case 'k': o.flags |= M6_SAMPLES_WITHOUT_KERNEL; break;
+    case 'r': rows = (uint32_t)atoi(optarg); break;
+    case 'f': folded = optarg; break;
+    case 'j': join = fopen(optarg, "w"); break;
+    case 'M': modules = 1; break;
+    case 't': tsv = 1; break;
+    default: return 2;
+    }
+  }
+  if (argc - optind != 2) return 2;
+  o.pid = atoi(argv[optind]);
+  double seconds = atof(argv[optind + 1]);
+
+  int e = m6_symbols_open(o.pid, &symbols);
+  if (!e) e = m6_samples_open(&o, &samples, &st);
+  else printf("# refused the process's mappings: %s\n", strerror(e)), st = (struct m6_samples_status){0};
+  for (uint32_t i = 0; i < st.refusals; i++) {
+    const struct m6_refusal *r = &st.refused[i];
+    printf("# refused %s: %s (%s), %u times; %s\n", r->what, strerrorname_np(r->error), strerror(r->error), r->times,
+           m6_fault_hint(r->area, r->error).setting);
+  }
+  if (e) {
+    printf("# error %s\n", strerrorname_np(e));
+    return 1;
+  }
+  printf("# started\n");
+  fflush(stdout);
+  for (uint64_t begun = now_ms(), refreshed = begun, now = begun; (double)(now - begun) < seconds * 1000;
+       now = now_ms()) {
+    usleep(20000);
+    m6_samples_poll(samples, each, NULL);
+    if (uncovered && now - refreshed >= 1000) {
+      m6_symbols_refresh(symbols);
+      uncovered = 0, refreshed = now;
+    }
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d", o.pid);
+    if (access(path, F_OK)) break;
+  }
+  m6_samples_stop(samples);
+  m6_samples_poll(samples, each, NULL);
+  m6_symbols_refresh(symbols);
+  struct rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  profile = m6_profile_new(symbols);
+  uint64_t sum = 0;
+  e = m6_samples_totals(samples, total, &sum);
+  m6_samples_status(samples, &st);
+  struct m6_profile_sum ps = m6_profile_sum(profile);
+  printf("# tier %s\n# kernel_mode %d\n# threads %u\n# period_us %u\n# samples %" PRIu64 "\n# lost %" PRIu64
+         "\n# lost_stacks %" PRIu64 "\n# lost_retained %" PRIu64 "\n# throttled %" PRIu64 "\n# polled %" PRIu64
+         "\n# sum %" PRIu64 "\n# in_kernel %" PRIu64 "\n# cut %" PRIu64 "\n# bare %" PRIu64 "\n",
+         m6_samples_tier_name(st.tier), st.kernel_mode, st.threads, st.period_us, st.samples, st.lost, st.lost_stacks,
+         st.lost_retained, st.throttled, polled, sum, ps.kernel, ps.cut, ps.bare);
+  if (e) printf("# totals %s\n", strerror(e));
+  if (tsv) {
+    uint32_t n;
+    const struct m6_profile_row *r = m6_profile_rows(profile, &n);
+    for (uint32_t i = 0; i < n && i < rows; i++)
+      printf("%" PRIu64 "\t%" PRIu64 "\t%s\t%s\t%s:%u\t%d\n", r[i].self, r[i].total, r[i].function, r[i].module,
+             r[i].file ? r[i].file : "", r[i].line, r[i].inlined);
+  } else {
+    m6_profile_print(profile, stdout, rows);
+  }
+  if (modules) m6_symbols_modules(symbols, module, NULL);
+  if (folded) {
+    FILE *f = fopen(folded, "w");
+    if (!f || (e = m6_profile_folded(profile, f))) printf("# folded %s\n", strerror(f ? e : errno));
+    if (f) fclose(f);
+  }
+  getrusage(RUSAGE_SELF, &after);
+  printf("# naming_ms %ld\n", (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000 +
+                                (after.ru_utime.tv_usec - before.ru_utime.tv_usec) / 1000);
+  if (join) fclose(join);
+  m6_profile_free(profile);
+  m6_samples_close(samples);
+  m6_symbols_close(symbols);
+  return 0;
+}
