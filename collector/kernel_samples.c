@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ATTACH_TRIES 5
@@ -182,8 +183,15 @@ int m6_samples_attach(struct m6_samples *s, int (*open_one)(struct m6_samples *s
   }
 }
 
+static uint64_t cpu_time(const struct m6_samples *s)
+{
+  struct timespec t;
+  return clock_gettime(s->clock, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void enable(struct m6_samples *s)
 {
+  s->cpu_begun = clock_getcpuclockid(s->o.pid, &s->clock) ? 0 : cpu_time(s);
   for (uint32_t i = 0; i < s->events.n; i++) ioctl(s->events.fd[i], PERF_EVENT_IOC_ENABLE, 0);
 }
 
@@ -273,14 +281,24 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
   return 0;
 }
 
-void m6_samples_status(const struct m6_samples *s, struct m6_samples_status *out)
+/* Until the sampler was stopped, or the process was last seen. */
+static void note_cpu_time(struct m6_samples *s)
 {
+  uint64_t now = s->stopped || !s->cpu_begun ? 0 : cpu_time(s);
+  if (now > s->cpu_begun) s->st.cpu_ns = now - s->cpu_begun;
+}
+
+void m6_samples_status(struct m6_samples *s, struct m6_samples_status *out)
+{
+  note_cpu_time(s);
   *out = s->st;
   if (s->st.tier == M6_SAMPLES_BPF) m6_samples_bpf_status(s, out);
 }
 
 uint32_t m6_samples_poll(struct m6_samples *s, void (*each)(void *, const struct m6_sample *), void *arg)
 {
+  /* Once in a while: when the process ends, its clock goes with it. */
+  if (!(s->polls++ % 8)) note_cpu_time(s);
   return s->st.tier == M6_SAMPLES_BPF ? m6_samples_bpf_poll(s, each, arg) : m6_samples_perf_poll(s, each, arg);
 }
 
@@ -292,6 +310,7 @@ int m6_samples_totals(struct m6_samples *s, void (*each)(void *, const struct m6
 void m6_samples_stop(struct m6_samples *s)
 {
   if (s->stopped) return;
+  note_cpu_time(s);
   s->stopped = 1;
   for (uint32_t i = 0; i < s->events.n; i++) ioctl(s->events.fd[i], PERF_EVENT_IOC_DISABLE, 0);
 }

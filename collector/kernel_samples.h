@@ -15,6 +15,8 @@
  *   M6_SAMPLES_BPF   a program in the kernel aggregates (bpf/samples.bpf.c); user and kernel stacks. CAP_BPF + CAP_PERFMON.
  *   M6_SAMPLES_PERF  perf's ring buffers, aggregated here; poll at least once a second. No capability for one's own processes;
  *                    kernel mode is then not sampled at all: such time is missing, not misplaced. With CAP_PERFMON both are.
+ * A thread is sampled for the first time after a whole period: half a period of each thread is missing on average, and
+ * all of one that uses less than a period. status.cpu_ns says how much that comes to.
  * Stacks follow frame pointers. The innermost frame is always right; callers are missing or wrong in code built without
  * (symbols.h tells them apart). Stack ids are stable for the life of the handle; M6_STACK_NONE = no such stack.
  *
@@ -81,6 +83,7 @@ struct m6_samples_status {
   uint64_t lost;          /* of these, not in the totals: no room, or the kernel's buffer was full */
   uint64_t lost_stacks;   /* stacks not kept: their samples count under M6_STACK_LOST */
   uint64_t lost_retained; /* samples that were overwritten before a poll came: in the totals, but without a time */
+  uint64_t cpu_ns;        /* the target's CPU time since the start as the scheduler counts it: what samples * period should come near */
   uint64_t throttled;     /* times that the kernel slowed the events down */
   uint32_t refusals;
   struct m6_refusal refused[M6_REFUSALS];
@@ -92,8 +95,9 @@ static inline uint32_t m6_samples_period(uint32_t hz) { return 1000000u / hz; }
 
 /* 0 and *out, or an errno with *out NULL; *why (may be NULL) is filled in either case. */
 int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out, struct m6_samples_status *why);
-void m6_samples_status(const struct m6_samples *s, struct m6_samples_status *out);
-/* Hands out what came since the last poll; each may be NULL. Number of samples. No syscall at M6_SAMPLES_BPF. */
+void m6_samples_status(struct m6_samples *s, struct m6_samples_status *out);
+/* Hands out what came since the last poll; each may be NULL. Number of samples. At M6_SAMPLES_BPF without a
+ * syscall, but for a clock read now and then. */
 uint32_t m6_samples_poll(struct m6_samples *s, void (*each)(void *arg, const struct m6_sample *sample), void *arg);
 /* All samples since the start, aggregated, in no order. At M6_SAMPLES_BPF a few syscalls a row: once a second at most. */
 int m6_samples_totals(struct m6_samples *s, void (*each)(void *arg, const struct m6_sample_total *total), void *arg);

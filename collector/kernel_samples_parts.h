@@ -5,6 +5,7 @@
 #define M6_KERNEL_SAMPLES_PARTS_H
 
 #include <linux/perf_event.h>
+#include <time.h>
 #include <uthash.h>
 
 #include "kernel_samples.h"
@@ -43,6 +44,9 @@ struct m6_samples {
   struct m6_samples_status st;
   struct m6_events events;
   int stopped;
+  clockid_t clock; /* the target's CPU time */
+  uint64_t cpu_begun;
+  uint32_t polls;
   char name[16]; /* the answer of m6_samples_thread */
   struct m6_known_stack *stacks;
   struct m6_known_thread *threads, *seen; /* the same ones, by both numbers */

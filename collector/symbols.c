@@ -75,12 +75,14 @@ static struct m6_sym_found *in_file(struct m6_symbols *y, const struct m6_sym_ra
   if (k) return k;
   struct m6_elf *elf = m6_sym_elf(y, f);
   struct m6_elf_name names[M6_SYM_INLINE_MAX] = {{0}};
-  uint64_t vaddr;
+  uint64_t vaddr = 0;
+  uint64_t into = 0; /* the function, as far as known */
   int n = elf && m6_elf_vaddr(elf, offset, &vaddr) ? m6_elf_names(elf, vaddr, names, M6_SYM_INLINE_MAX) : 1;
   if (!(k = new_found(offset, n))) return NULL;
+  if (elf && names[n - 1].start) into = vaddr - names[n - 1].start;
   for (int i = 0; i < n; i++) {
     k->name[i] = (struct m6_sym_name){
-      .function = names[i].function ? demangled(y, names[i].function) : as_offset(y, f->module, offset),
+      .function = names[i].function ? demangled(y, names[i].function) : as_offset(y, f->module, offset - into),
       .module = f->module,
       .file = names[i].file ? m6_symbols_intern(y, names[i].file) : NULL,
       .line = names[i].line,
@@ -92,11 +94,12 @@ static struct m6_sym_found *in_file(struct m6_symbols *y, const struct m6_sym_ra
   return k;
 }
 
-static struct m6_sym_name in_jit(struct m6_symbols *y, uint64_t address)
+/* Without a name, all of one mapping is one function. */
+static struct m6_sym_name in_jit(struct m6_symbols *y, const struct m6_sym_range *r, uint64_t address)
 {
   const struct m6_sym_entry *e = m6_sym_entry_at(&y->jit, address);
-  if (!e)
-    return (struct m6_sym_name){.function = as_offset(y, "[jit]", address), .module = m6_symbols_intern(y, "[jit]")};
+  const char *module = m6_symbols_intern(y, "[jit]");
+  if (!e) return (struct m6_sym_name){.function = as_offset(y, module, r ? r->start : address), .module = module};
   return (struct m6_sym_name){.function = demangled(y, e->name), .module = m6_symbols_intern(y, "[jit]"), .named = 1};
 }
 
@@ -128,7 +131,7 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
     if (k) return k->count < most ? k->count : most;
   }
   if (r || m6_sym_entry_at(&y->jit, address)) {
-    out[0] = in_jit(y, address);
+    out[0] = in_jit(y, r, address);
     return 1;
   }
   out[0] = (struct m6_sym_name){.function = m6_symbols_intern(y, "[unknown]"),

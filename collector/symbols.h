@@ -33,7 +33,8 @@
 #define M6_SYM_KERNEL 2u
 
 struct m6_sym_name {
-  const char *function; /* demangled; module+0xoffset when the file does not say; never NULL */
+  const char *function; /* demangled; never NULL. Without a name module+0xoffset: where the function begins in
+                           the file (what `mach6 probe FILE+OFFSET` takes), or, of code that no file maps, its mapping */
   const char *module;   /* base name of the file, "[kernel]", "[vdso]", "[jit]", "[unknown]"; never NULL */
   const char *file;     /* source; NULL when not known */
   uint32_t line;

@@ -351,6 +351,7 @@ int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int 
   n = n ? n : 1;
   out[n - 1].function = symbol_at(e, vaddr);
   if (!out[n - 1].function && n == 1) out[0].function = stub_at(e, vaddr);
+  if (!out[n - 1].function && !m6_eh_function(e->elf, vaddr, &out[n - 1].start)) out[n - 1].start = vaddr;
   return n;
 }
 

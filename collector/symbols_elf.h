@@ -3,6 +3,7 @@
  * Addresses here are the file's own (p_vaddr), so that what is found does not depend on where it was mapped.
  * Sources, best first: DWARF of the file or of its separate debug file (found by build-id, or by .gnu_debuglink with its
  * CRC), .symtab, .gnu_debugdata (the compressed small table that stripped distributions ship), .dynsym. elfutils reads all.
+ * What has no name is told apart by function all the same (symbols_eh.c).
  * No network: debuginfod is never asked.
  * Promise: a symbol is named only when the address lies inside it; a stripped gap has no name, never its neighbour's.
  * Caller: symbols.c. One thread. A file that shrinks while it is read raises SIGBUS, as for every reader by mmap.
@@ -10,6 +11,7 @@
 #ifndef M6_SYMBOLS_ELF_H
 #define M6_SYMBOLS_ELF_H
 
+#include <libelf.h>
 #include <stdint.h>
 
 struct m6_elf;
@@ -18,6 +20,7 @@ struct m6_elf_name {
   const char *function; /* as it stands in the file (mangled); NULL when not known */
   const char *file;     /* NULL when not known */
   uint32_t line;        /* 0 when not known */
+  uint64_t start;       /* without a name: where the function begins, as far as known */
   int inlined;          /* into the next one */
 };
 
@@ -34,5 +37,8 @@ int m6_elf_vaddr(struct m6_elf *e, uint64_t offset,
 int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
 /* Can the instruction before vaddr be a call? 1 also where this is not known (other architectures, no text). */
 int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr);
+
+/* symbols_eh.c: the beginning of the function that vaddr lies in; 0 when that is not known. */
+int m6_eh_function(Elf *elf, uint64_t vaddr, uint64_t *start);
 
 #endif

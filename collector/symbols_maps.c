@@ -69,6 +69,7 @@ static char *read_maps(pid_t pid, pid_t *via, int *error)
   snprintf(path, sizeof path, "/proc/%d/maps", pid);
   char *text = read_file(path, error);
   *via = pid;
+  if (*error == ENOENT) *error = ESRCH;
   if (text || *error) return text;
   *error = ESRCH;
   snprintf(path, sizeof path, "/proc/%d/task", pid);

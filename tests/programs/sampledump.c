@@ -129,6 +129,7 @@ int main(int argc, char **argv)
          "\n# sum %" PRIu64 "\n# in_kernel %" PRIu64 "\n# cut %" PRIu64 "\n# bare %" PRIu64 "\n",
          m6_samples_tier_name(st.tier), st.kernel_mode, st.threads, st.period_us, st.samples, st.lost, st.lost_stacks,
          st.lost_retained, st.throttled, polled, sum, ps.kernel, ps.cut, ps.bare);
+  printf("# cpu_ns %" PRIu64 "\n# expected %.1f\n", st.cpu_ns, (double)st.cpu_ns / (st.period_us * 1000.0));
   if (e) printf("# totals %s\n", strerror(e));
   if (tsv) {
     uint32_t n;
