@@ -9,7 +9,8 @@
 
 #include "symbols_elf.h"
 
-#define HDR_ENCODINGS 0x3b031b01u /* version 1; pointer pcrel sdata4, count udata4, table datarel sdata4; little-endian */
+#define HDR_ENCODINGS                                                                                                  \
+  0x3b031b01u /* version 1; pointer pcrel sdata4, count udata4, table datarel sdata4; little-endian */
 #define HDR_BYTES 12u
 
 /* `bytes` bytes of the file at vaddr, or NULL. */
@@ -20,7 +21,8 @@ static const unsigned char *at(Elf *elf, uint64_t vaddr, uint64_t bytes)
   if (!file || elf_getphdrnum(elf, &n)) return NULL;
   for (size_t i = 0; i < n; i++) {
     GElf_Phdr p;
-    if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || p.p_offset > size || p.p_filesz > size - p.p_offset) continue;
+    if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || p.p_offset > size || p.p_filesz > size - p.p_offset)
+      continue;
     if (vaddr < p.p_vaddr || vaddr - p.p_vaddr > p.p_filesz || bytes > p.p_filesz - (vaddr - p.p_vaddr)) continue;
     return (const unsigned char *)file + p.p_offset + (vaddr - p.p_vaddr);
   }

@@ -264,15 +264,22 @@ static int inlined_at(Dwarf_Die *parent, Dwarf_Addr pc, Dwarf_Die *chain, int n,
   return n;
 }
 
+static const char *text_of(Dwarf_Die *die, unsigned int attribute)
+{
+  Dwarf_Attribute a;
+  return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
+}
+
+/* The name with its scope, mangled; without one (C, or seen in this file alone), the plain one. */
+static const char *linkage_name_of(Dwarf_Die *die)
+{
+  const char *name = text_of(die, DW_AT_linkage_name);
+  return name ? name : text_of(die, DW_AT_MIPS_linkage_name);
+}
 static const char *name_of(Dwarf_Die *die)
 {
-  static const unsigned int attributes[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name};
-  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-    Dwarf_Attribute a;
-    const char *name = dwarf_formstring(dwarf_attr_integrate(die, attributes[i], &a));
-    if (name) return name;
-  }
-  return NULL;
+  const char *name = linkage_name_of(die);
+  return name ? name : text_of(die, DW_AT_name);
 }
 
 static Dwarf_Word number_of(Dwarf_Die *die, unsigned int attribute)
@@ -280,6 +287,18 @@ static Dwarf_Word number_of(Dwarf_Die *die, unsigned int attribute)
   Dwarf_Attribute a;
   Dwarf_Word v;
   return dwarf_formudata(dwarf_attr(die, attribute, &a), &v) ? 0 : v;
+}
+
+static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
+{
+  GElf_Off offset;
+  GElf_Sym symbol;
+  const char *name = dwfl_module_addrinfo(e->module, vaddr, &offset, &symbol, NULL, NULL, NULL);
+  if (!name || !*name) return NULL;
+  if (symbol.st_size ? offset >= symbol.st_size : offset >= UNSIZED_REACH) return NULL;
+  int type = GELF_ST_TYPE(symbol.st_info);
+  if (type == STT_OBJECT || type == STT_TLS || type == STT_SECTION || type == STT_FILE) return NULL;
+  return name;
 }
 
 /* Fills out with the frames at vaddr; 0 when DWARF knows no function there (the line may still be known). */
@@ -311,23 +330,13 @@ static int dwarf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out
     Dwarf_Word file = number_of(&chain[i], DW_AT_call_file);
     if (files && file < file_count) outer->file = dwarf_filesrc(files, file, NULL, NULL);
   }
-  out[n].function = name_of(function);
+  /* A C++ function of an anonymous namespace has no mangled name in DWARF, but a symbol. */
+  const char *symbol = linkage_name_of(function) ? NULL : symbol_at(e, vaddr);
+  out[n].function = symbol && symbol[0] == '_' && symbol[1] == 'Z' ? symbol : name_of(function);
   return n + 1;
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------------------- */
-
-static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
-{
-  GElf_Off offset;
-  GElf_Sym symbol;
-  const char *name = dwfl_module_addrinfo(e->module, vaddr, &offset, &symbol, NULL, NULL, NULL);
-  if (!name || !*name) return NULL;
-  if (symbol.st_size ? offset >= symbol.st_size : offset >= UNSIZED_REACH) return NULL;
-  int type = GELF_ST_TYPE(symbol.st_info);
-  if (type == STT_OBJECT || type == STT_TLS || type == STT_SECTION || type == STT_FILE) return NULL;
-  return name;
-}
 
 /* A stripped program's linkage stubs have no symbols, but a section. */
 static const char *stub_at(struct m6_elf *e, uint64_t vaddr)

@@ -122,6 +122,28 @@ static int open_regular(const char *path, uint64_t dev, uint64_t ino, int exact,
   return fd;
 }
 
+/* The loader has made the addresses in the dynamic section absolute; in a file they are not. */
+static void undo_relocation(int fd, uint64_t base)
+{
+  static const Elf64_Sxword pointers[] = {DT_HASH, DT_GNU_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM};
+  Elf64_Ehdr h;
+  Elf64_Phdr p;
+  Elf64_Dyn d;
+  if (pread(fd, &h, sizeof h, 0) != sizeof h || h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_type != ET_DYN) return;
+  for (int i = 0; i < h.e_phnum; i++) {
+    if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * sizeof p)) != sizeof p || p.p_type != PT_DYNAMIC)
+      continue;
+    for (uint64_t at = 0; at + sizeof d <= p.p_filesz; at += sizeof d) {
+      if (pread(fd, &d, sizeof d, (off_t)(p.p_offset + at)) != sizeof d || d.d_tag == DT_NULL) return;
+      for (size_t k = 0; k < sizeof pointers / sizeof *pointers; k++) {
+        if (d.d_tag != pointers[k] || d.d_un.d_ptr < base) continue;
+        d.d_un.d_ptr -= base;
+        if (pwrite(fd, &d, sizeof d, (off_t)(p.p_offset + at)) != sizeof d) return;
+      }
+    }
+  }
+}
+
 /* An ELF file put together from what is mapped of it: what the loader needs is there (.dynsym, notes, code), sections are not. */
 static int image_from_memory(pid_t via, const struct line *lines, uint32_t n, const struct m6_sym_file *f, int *error)
 {
@@ -136,6 +158,7 @@ static int image_from_memory(pid_t via, const struct line *lines, uint32_t n, co
   if (fd < 0) *error = errno;
   char *buffer = malloc(65536);
   int header = 0;
+  uint64_t base = 0;
   for (uint32_t i = 0; fd >= 0 && buffer && i < n; i++) {
     const struct line *l = &lines[i];
     if (l->dev != f->dev || l->ino != f->ino || !l->readable || l->end - l->start > M6_SYM_IMAGE_BYTES ||
@@ -146,7 +169,7 @@ static int image_from_memory(pid_t via, const struct line *lines, uint32_t n, co
       ssize_t got = pread(mem, buffer, want, (off_t)at);
       if (got <= 0) break;
       if (at == l->start && !l->offset && got >= (ssize_t)sizeof(Elf64_Ehdr) && !memcmp(buffer, ELFMAG, SELFMAG)) {
-        header = 1;
+        header = 1, base = at;
         /* There are no sections: they are in no segment. */
         if (buffer[EI_CLASS] == ELFCLASS64) {
           Elf64_Ehdr *h = (Elf64_Ehdr *)buffer;
@@ -162,6 +185,7 @@ static int image_from_memory(pid_t via, const struct line *lines, uint32_t n, co
   }
   free(buffer);
   close(mem);
+  if (header) undo_relocation(fd, base);
   if (fd >= 0 && !header) {
     *error = ENOEXEC;
     close(fd);

@@ -1,5 +1,5 @@
 /* hotsplit.c - burns CPU in functions with known names, seven tenths of it in one of them, and says afterwards how much it was.
- *   hotsplit [--threads N] [--late N] [--churn] [--leader-exits] [--fork] [--unlink] [--replace FILE] [--lib FILE] [--jit] [--syscalls]
+ *   hotsplit [--threads N] [--late N] [--churn] [--leader-exits] [--fork] [--unlink] [--replace FILE] [--lib FILE] [--jit] [--phases] [--syscalls]
  * Ends on SIGTERM with one line: "hot NS warm NS cpu NS threads N", CPU time as the program itself measured it. Which function is called is
  * drawn by chance for each slice, so the samples of one are binomial. Prints "ready" first.
  *   --threads N     N more threads that do the same          --late N       N more, created half a second later
@@ -7,6 +7,7 @@
  *   --fork          a child process that burns in child()    --unlink       removes its own file
  *   --replace FILE  puts FILE in the place of its own file   --lib FILE     burns in lib_hot() of FILE, and removes that
  *   --jit           burns in code made at run time, with a perf map
+ *   --phases        a tenth of a second in each by turns; prints "phase NS NAME" (CLOCK_MONOTONIC) when one begins
  *   --syscalls      spends its time in the kernel
  */
 /* flags: -fno-omit-frame-pointer */
@@ -89,6 +90,14 @@ KEEP void slices(uint64_t seed, uint64_t cpu_limit_ns)
   __atomic_fetch_add(&hot_ns, hot, __ATOMIC_RELAXED);
   __atomic_fetch_add(&warm_ns, warm, __ATOMIC_RELAXED);
 }
+static void phases(void)
+{
+  for (int k = 0; !ended; k++) {
+    uint64_t begun = cpu_ns(CLOCK_MONOTONIC);
+    printf("phase %llu %s\n", (unsigned long long)begun, k % 2 ? "burn_warm" : "burn_hot");
+    while (!ended && cpu_ns(CLOCK_MONOTONIC) - begun < 100000000u) k % 2 ? burn_warm(150000) : burn_hot(150000);
+  }
+}
 static void *thread(void *arg)
 {
   prctl(PR_SET_NAME, arg);
@@ -143,7 +152,7 @@ static void *last_one(void *arg)
 int main(int argc, char **argv)
 {
   char self[4096] = "";
-  int jit = 0, churn = 0, leader_exits = 0;
+  int jit = 0, churn = 0, leader_exits = 0, in_phases = 0;
   long more = 0, late = 0;
   pid_t pid = 0;
   signal(SIGTERM, on_term);
@@ -157,6 +166,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[i], "--unlink") && unlink(self)) abort();
     if (!strcmp(argv[i], "--replace") && rename(argv[++i], self)) abort();
     if (!strcmp(argv[i], "--jit")) jit = 1;
+    if (!strcmp(argv[i], "--phases")) in_phases = 1;
     if (!strcmp(argv[i], "--syscalls")) hot_is = in_kernel;
     if (!strcmp(argv[i], "--lib")) {
       void *h = dlopen(argv[++i], RTLD_NOW);
@@ -183,7 +193,9 @@ int main(int argc, char **argv)
     nanosleep(&half, NULL);
     for (long i = 0; i < late && n < 256; i++) threads[n++] = begin(thread, "late");
   }
-  if (churn) {
+  if (in_phases) {
+    phases();
+  } else if (churn) {
     while (!ended) pthread_join(begin(short_life, NULL), NULL);
   } else {
     slices((uint64_t)getpid() * 2654435761u + 1, 0);

@@ -1,8 +1,13 @@
 /* sampledump.c - samples a running process and prints what was found: the tests' view of kernel_samples, symbols and profile.
- *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--rows N] [--folded FILE] [--join FILE] [--modules] PID SECONDS
- * Ends early when the process does. Lines: "# key value" and the table; --tsv prints rows as self, total, function, module, file:line.
+ *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--rows N] [--folded FILE] [--join FILE] [--modules]
+ *              [--tsv] [--samples N] [--cycles N] PID SECONDS
+ * Ends early when the process does, or with --samples N when it has that many. --cycles N: starts and stops N times first, and prints
+ * descriptors and resident KiB before and after. --programs: prints how many sampling programs the kernel holds, and ends.
+ * Lines: "# key value" and the table; --tsv prints rows as self, total, function, module, file:line.
  * --join: "tid time_ns function" of each retained sample, in the order in which it was handed out. */
 /* links: build/libmach6kernel.a -lbpf -ldw -lelf -liberty */
+#include <bpf/bpf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -28,6 +33,55 @@ static uint64_t now_ms(void)
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Of the whole machine, by name; -1 when the kernel does not say. */
+static int programs(void)
+{
+  int n = 0;
+  for (uint32_t id = 0; !bpf_prog_get_next_id(id, &id);) {
+    struct bpf_prog_info info = {0};
+    uint32_t bytes = sizeof info;
+    int fd = bpf_prog_get_fd_by_id(id);
+    if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes) && !strcmp(info.name, "m6_cpu_sample")) n++;
+    if (fd >= 0) close(fd);
+  }
+  return errno == ENOENT ? n : -1;
+}
+
+static int descriptors(void)
+{
+  int n = 0;
+  DIR *d = opendir("/proc/self/fd");
+  while (d && readdir(d)) n++;
+  if (d) closedir(d);
+  return n - 3; /* two dots, and the folder itself */
+}
+static long resident_kib(void)
+{
+  long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = -1;
+  if (f) fclose(f);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+static void cycle(const struct m6_samples_options *o, int n)
+{
+  for (int i = 0; i < n; i++) {
+    struct m6_samples *s;
+    struct m6_symbols *y;
+    int e = m6_samples_open(o, &s, NULL);
+    if (!e) e = m6_symbols_open(o->pid, &y);
+    if (e) {
+      printf("# error %s in cycle %d\n", strerrorname_np(e), i);
+      exit(1);
+    }
+    if (i % 2) usleep(15000);
+    m6_samples_poll(s, NULL, NULL);
+    m6_samples_close(s);
+    m6_symbols_close(y);
+    if (i == 4 || i == n - 1) printf("# cycle %d fds %d rss_kib %ld\n", i, descriptors(), resident_kib());
+  }
 }
 
 static void each(void *arg, const struct m6_sample *s)
@@ -62,14 +116,16 @@ static void module(void *arg, const struct m6_sym_module *m)
 int main(int argc, char **argv)
 {
   static const struct option options[] = {
-    {"hz", 1, NULL, 'z'},   {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'}, {"no-kernel", 0, NULL, 'k'},
-    {"rows", 1, NULL, 'r'}, {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},   {"modules", 0, NULL, 'M'},
-    {"tsv", 0, NULL, 't'},  {NULL, 0, NULL, 0}};
+    {"hz", 1, NULL, 'z'},   {"ms", 1, NULL, 'm'},      {"no-bpf", 0, NULL, 'b'}, {"no-kernel", 0, NULL, 'k'},
+    {"rows", 1, NULL, 'r'}, {"folded", 1, NULL, 'f'},  {"join", 1, NULL, 'j'},   {"modules", 0, NULL, 'M'},
+    {"tsv", 0, NULL, 't'},  {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"programs", 0, NULL, 'p'},
+    {NULL, 0, NULL, 0}};
   struct m6_samples_options o = {.period_us = m6_samples_period(M6_SAMPLES_HZ_FULL)};
   struct m6_samples_status st;
   const char *folded = NULL;
   uint32_t rows = 20;
-  int modules = 0, tsv = 0;
+  int modules = 0, tsv = 0, cycles = 0;
+  uint64_t enough = UINT64_MAX;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
     case 'z': o.period_us = m6_samples_period((uint32_t)atoi(optarg)); break;
@@ -81,6 +137,9 @@ int main(int argc, char **argv)
     case 'j': join = fopen(optarg, "w"); break;
     case 'M': modules = 1; break;
     case 't': tsv = 1; break;
+    case 'n': enough = strtoull(optarg, NULL, 10); break;
+    case 'c': cycles = atoi(optarg); break;
+    case 'p': printf("%d\n", programs()); return 0;
     default: return 2;
     }
   }
@@ -88,6 +147,7 @@ int main(int argc, char **argv)
   o.pid = atoi(argv[optind]);
   double seconds = atof(argv[optind + 1]);
 
+  if (cycles) cycle(&o, cycles);
   int e = m6_symbols_open(o.pid, &symbols);
   if (!e) e = m6_samples_open(&o, &samples, &st);
   else printf("# refused the process's mappings: %s\n", strerror(e)), st = (struct m6_samples_status){0};
@@ -102,7 +162,7 @@ int main(int argc, char **argv)
   }
   printf("# started\n");
   fflush(stdout);
-  for (uint64_t begun = now_ms(), refreshed = begun, now = begun; (double)(now - begun) < seconds * 1000;
+  for (uint64_t begun = now_ms(), refreshed = begun, now = begun; (double)(now - begun) < seconds * 1000 && polled < enough;
        now = now_ms()) {
     usleep(20000);
     m6_samples_poll(samples, each, NULL);
