@@ -48,8 +48,8 @@ CLANG ?= clang
 BPF_C := $(wildcard bpf/*.bpf.c)
 BPF_O := $(BPF_C:bpf/%.bpf.c=$B/bpf/%.embed.o)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
-BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Werror \
-  -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
+BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
+  -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
 $B/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
