@@ -28,7 +28,7 @@ enum worker { OLD, BUSY_A, BUSY_B, SLEEPER, FAULTER, CALLER, MOVER, WORKERS };
 static const char *const worker_names[WORKERS] = {"a thread from before", "a busy thread", "its neighbour on the CPU", "a sleeper",
                                                   "one that faults", "one that calls", "one that moves"};
 #define CALLS 5000
-#define SLEEPS 100
+#define SLEEPS 25
 #define MOVES 200
 #define YIELDS 321
 
@@ -92,7 +92,7 @@ static void work(enum worker w)
     break;
   case SLEEPER: {
     uint64_t from = now_ns();
-    for (int i = 0; i < SLEEPS; i++) usleep(2000);
+    for (int i = 0; i < SLEEPS; i++) usleep(20000);
     shared->slept_ns = now_ns() - from;
     break;
   }
