@@ -28,7 +28,11 @@ SHIM_C := $(wildcard preload/*.c)
 SHIM_S := $(wildcard preload/*.S)
 SHIM_O := $(SHIM_C:%.c=$B/%.o) $(SHIM_S:%.S=$B/%.S.o)
 SHIM_FLAGS := $(BASE) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-builtin-malloc \
-  -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-stack-protector
+  -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-builtin-posix_memalign \
+  -fno-builtin-aligned_alloc -fno-stack-protector -fexceptions $(FREE_SIZED)
+# C23's free_sized is exported only where libc has it: a program that asks whether it exists must get libc's answer.
+FREE_SIZED := $(shell printf 'void free_sized(void *, unsigned long); int main(void) { free_sized(0, 0); }' | \
+  $(CC) -x c -o /dev/null - 2>/dev/null && echo -DM6_FREE_SIZED)
 $B/preload/%.o: preload/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -48,8 +52,8 @@ CLANG ?= clang
 BPF_C := $(wildcard bpf/*.bpf.c)
 BPF_O := $(BPF_C:bpf/%.bpf.c=$B/bpf/%.embed.o)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
-BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Werror \
-  -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
+BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
+  -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
 # Atomic operations that give the old value: kernels from 5.12 on.
 $B/bpf/samples.bpf.o: BPF_FLAGS += -mcpu=v3
 $B/bpf/%.bpf.o: bpf/%.bpf.c
@@ -87,9 +91,9 @@ $B/libmach6stats.so: $(STATS_O)
 $B/libmach6kernel.a: $(KERNEL_O) $(BPF_O)
 	$(call say,AR,$@)
 	$Qrm -f $@ && $(AR) rcs $@ $^
-$B/mach6-collector: $(COLL_O) $(if $(KERNEL_C),$B/libmach6kernel.a)
+$B/mach6-collector: $(COLL_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(KERNEL_LIBS) $(COLL_LIBS)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) -Wl,--as-needed $(KERNEL_LIBS) $(COLL_LIBS)
 $(if $(KERNEL_C),$(eval all: $B/libmach6kernel.a))
 $(if $(STATS_C),$(eval all: $B/libmach6stats.a $B/libmach6stats.so))
 $(if $(COLL_C),$(eval all: $B/mach6-collector))

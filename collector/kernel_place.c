@@ -53,17 +53,19 @@ static void step_over_endbr(struct m6_place *p)
 /* One of the functions found in p->path, when it is one that can be probed. */
 static int choose(struct m6_place *p, const char *name, const struct m6_symbol *found, int count, char *why, size_t size)
 {
+  int indirect = 0;
+  for (int i = 0; i < count && i < SHOWN; i++) indirect += found[i].indirect;
+  if (indirect == count) {
+    snprintf(why, size, "%s of %s is an indirect function: what runs is one of its variants, chosen when the program starts; "
+             "probe that one", name, p->file);
+    return ENOTSUP;
+  }
   if (count > 1) {
     size_t n = (size_t)snprintf(why, size, "%d functions of %s answer to %s; say which:", count, p->file, name);
     for (int i = 0; i < count && i < SHOWN && n < size; i++)
       n += (size_t)snprintf(why + n, size - n, "\n  %s+0x%llx  %s", p->file, (unsigned long long)found[i].offset, found[i].name);
     if (count > SHOWN && n < size) snprintf(why + n, size - n, "\n  and %d more", count - SHOWN);
     return EEXIST;
-  }
-  if (found[0].indirect) {
-    snprintf(why, size, "%s of %s is an indirect function: what runs is one of its variants, chosen when the program starts; "
-             "probe that one", name, p->file);
-    return ENOTSUP;
   }
   p->symbol = found[0];
   p->offset = found[0].offset;

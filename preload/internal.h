@@ -43,16 +43,30 @@
 
 /* ---- the gate: a private page, wiped in a forked child ---------------------------------------------------------- */
 struct m6_gate {
-  uint32_t collecting; /* what every hook reads: 0 = straight to the real function */
+  uint32_t collecting; /* what every hook reads: 0 = straight to the real function, else which session of this process */
   uint32_t alive;      /* 1 in the process that loaded the shim, 0 in its forked children */
-  uint8_t page_free[4088];
+  uint32_t counting;   /* the allocation and mapping hooks' own: as collecting, but 0 where another malloc comes first */
+  uint8_t page_free[4084];
 };
 extern struct m6_gate m6_gate __attribute__((visibility("hidden"), aligned(4096)));
-#define m6_collecting() m6_unlikely(m6_peek(&m6_gate.collecting))
+static inline int m6_gate_open(const uint32_t *word)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  int open; /* compare with memory: one instruction less than a load, which the compiler will not fold */
+  __asm__ volatile("cmpl $0, %1" : "=@ccne"(open) : "m"(*word));
+  return open;
+#else
+  return m6_peek(word) != 0;
+#endif
+}
+#define m6_collecting() m6_unlikely(m6_gate_open(&m6_gate.collecting))
+#define m6_counting() m6_unlikely(m6_gate_open(&m6_gate.counting))
 
 /* ---- the segment ------------------------------------------------------------------------------------------------ */
 extern struct m6_header *m6_seg __attribute__((visibility("hidden"))); /* NULL: none; nothing is ever collected */
 extern uint32_t m6_clock_kind __attribute__((visibility("hidden")));
+/* Stands for this segment in what callers cache (scope.c's sites): its load time's low bits, never 0. */
+extern uint32_t m6_site_key __attribute__((visibility("hidden")));
 static inline uint64_t m6_now(void) { return m6_clock_read(m6_clock_kind); }
 static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *)m6_seg + M6_OFF_SLOTS); }
 
@@ -61,8 +75,16 @@ static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *
 void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")));
 /* Populates [offset, offset + bytes) of the segment; 0 or an errno. Slow: a syscall. Keeps the caller's errno. */
 int m6_populate(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
+/* The same, but at no cost when it was done before. */
+int m6_ensure(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
 /* The one reason on stderr (write(2), no stdio); a second call does nothing. */
 void m6_reason(int asked_for, const char *what, int err) __attribute__((visibility("hidden")));
+/* Is there something new on the control line? For inert marks; cheaper than asking m6_poll_control. */
+extern uint32_t m6_session_seen __attribute__((visibility("hidden")));
+static inline int m6_start_pending(void)
+{
+  return m6_seg && m6_peek(&m6_seg->want) == M6_WANT_ON && m6_peek(&m6_seg->session) != m6_peek(&m6_session_seen);
+}
 
 /* ---- this thread ------------------------------------------------------------------------------------------------ */
 enum m6_thread_state { M6_THREAD_NEW = 0, M6_THREAD_BUSY, M6_THREAD_LIVE, M6_THREAD_SHARED, M6_THREAD_GONE };
@@ -75,12 +97,27 @@ struct m6_thread {
   uint32_t present_failed;    /* a nested present said that it failed */
   uint32_t pending_lost;      /* records lost since the last one that fitted */
   uint32_t no_ring;           /* 1: asked and refused, or not allowed; do not ask again this session */
+  uint32_t session;           /* gate.collecting when the words above were last known to be of this session */
+  uint32_t *stack;            /* stack pointers of the innermost open scopes, a ring of M6_SCOPE_STACK; NULL without a slot */
+  uint64_t shared_allocs;     /* events of this thread that went to slot 0: to tell whether a nested call was counted */
+  uint64_t shared_frees;
 };
+#define M6_SCOPE_STACK 64u
 extern __thread struct m6_thread m6_self __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /* Gives this thread a slot when it may have one. After it m6_self.slot may still be NULL: then use the shared slot 0
  * (m6_shared_add on its words). Keeps errno. */
 void m6_thread_enter(void) __attribute__((visibility("hidden"), cold));
+/* Adds one event to this thread's slot, or to slot 0 when it has none: the slow half of the counting hooks. Keeps errno. */
+struct m6_event {
+  uint64_t live, bytes, allocs, frees; /* two's complement, all of them */
+  uint32_t kind;                       /* offset of a struct m6_kind in struct m6_slot; 0 = plain malloc */
+};
+void m6_count_slow(const struct m6_event *e) __attribute__((visibility("hidden"), cold));
+/* Adds to a slot's `mapped` and `maps`. */
+void m6_count_mapping(uint64_t bytes) __attribute__((visibility("hidden")));
+/* A session began since this thread last looked: forget the last one's scopes and ring. */
+void m6_thread_session(void) __attribute__((visibility("hidden"), cold));
 /* Gives this thread a ring (and a slot) when it may have one: 1 = m6_self.producer is usable. Emits START. Keeps errno. */
 int m6_thread_ring(void) __attribute__((visibility("hidden"), cold));
 
@@ -126,12 +163,57 @@ struct m6_real {
   size_t (*usable)(void *);
   void (*free_sized)(void *, size_t);
   void (*free_aligned_sized)(void *, size_t, size_t);
+  size_t (*measure)(void *); /* usable size as the books take it: 0 where it can't be known. Set when the gate opens */
 };
 extern struct m6_real m6_real __attribute__((visibility("hidden")));
+/* alloc.c's hooks, by names that are always ours: where a boot stub starts a call over once all is decided. */
+void *m6_hook_malloc(size_t) __attribute__((visibility("hidden")));
+void *m6_hook_calloc(size_t, size_t) __attribute__((visibility("hidden")));
+void *m6_hook_realloc(void *, size_t) __attribute__((visibility("hidden")));
+void *m6_hook_reallocarray(void *, size_t, size_t) __attribute__((visibility("hidden")));
+void *m6_hook_memalign(size_t, size_t) __attribute__((visibility("hidden")));
+void *m6_hook_aligned_alloc(size_t, size_t) __attribute__((visibility("hidden")));
+int m6_hook_posix_memalign(void **, size_t, size_t) __attribute__((visibility("hidden")));
+void *m6_hook_valloc(size_t) __attribute__((visibility("hidden")));
+void *m6_hook_pvalloc(size_t) __attribute__((visibility("hidden")));
+void m6_hook_free(void *) __attribute__((visibility("hidden")));
+/* The mapping calls. These start as plain system calls. */
+struct m6_real_map {
+  void *(*mmap)(void *, size_t, int, int, int, off_t);
+  void *(*mmap64)(void *, size_t, int, int, int, off64_t);
+  int (*munmap)(void *, size_t);
+  void *(*mremap)(void *, size_t, size_t, int, ...);
+  int (*brk)(void *);
+  void *(*sbrk)(intptr_t);
+};
+extern struct m6_real_map m6_real_map __attribute__((visibility("hidden")));
+
+/* ---- between boot.c, segment.c, slot.c -------------------------------------------------------------------------- */
+/* What the environment says; read once. */
+struct m6_options {
+  uint64_t run_token;
+  uint32_t sessions;
+  uint8_t verbose, disable, run;
+};
+extern struct m6_options m6_options __attribute__((visibility("hidden")));
+int m6_segment_create(void) __attribute__((visibility("hidden"), cold)); /* 0, or it has given its reason */
+void m6_segment_start(void) __attribute__((visibility("hidden"), cold)); /* MACH6_RUN: collect from here on */
+void m6_segment_exit(void) __attribute__((visibility("hidden"), cold));
+int m6_slots_init(void) __attribute__((visibility("hidden"), cold));
+/* All signals off and back: for the slow paths that a handler, or a cancellation, must not cut in two. */
+void m6_signals_off(uint64_t old[2]) __attribute__((visibility("hidden"), cold));
+void m6_signals_back(const uint64_t old[2]) __attribute__((visibility("hidden"), cold));
 
 /* The next definition of a symbol after this library (RTLD_NEXT), through the next dlsym in line; NULL when there is none.
  * May allocate. */
 void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
+/* Resolves and decides whatever is not resolved and decided yet; harmless at any time, from any thread. Keeps errno. */
+void m6_boot(void) __attribute__((visibility("hidden"), cold));
+/* The module that an address belongs to; NULL when it can't be told. No lock, but on a glibc before 2.35. */
+struct link_map;
+struct link_map *m6_module_of(const void *address) __attribute__((visibility("hidden"), cold));
+/* libc's own dlsym, for RTLD_NEXT: it takes its caller from the return address, so no C wrapper may come between. NULL before boot. */
+extern void *(*m6_libc_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
 extern void *(*m6_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 /* Is this address inside this library's own text? */
@@ -141,12 +223,13 @@ int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
 struct m6_present {
   struct m6_reading process, thread;
   uint64_t clock, display, drawable;
+  uint64_t inner_display, inner_drawable; /* of the first present nested in it; 0 = none */
   const void *caller;
   uint32_t symbol, route;
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
-  uint32_t entered;
+  uint32_t entered;   /* the session it began in; 0: inert */
 };
-/* On entry to a present and on its return. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
+/* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: the present says that it succeeded; presents that return nothing pass 1. */
 void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uint64_t display, uint64_t drawable,
                       const void *caller) __attribute__((visibility("hidden")));
 void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));

@@ -42,6 +42,7 @@ enum m6_end { M6_END_NONE = 0, M6_END_OFF, M6_END_TTL, M6_END_EXIT, M6_END_EXEC,
 #define M6_UNSEEN_DEEPBIND 2u         /* a library was loaded with RTLD_DEEPBIND: its mallocs may be unseen */
 #define M6_UNSEEN_NAMESPACE 4u        /* dlmopen was called: a second libc's heap is unseen */
 #define M6_UNSEEN_OWN_NEW 8u          /* the program replaces operator new: what its pool does is unseen */
+#define M6_UNSEEN_SIZES 32u          /* the next malloc brings no malloc_usable_size: calls are counted, bytes are not */
 #define M6_UNSEEN_PROC_ROUTE 16u      /* a present was handed out that no variant was left for */
 
 struct m6_stream {      /* one present stream; claimed by CAS on kind, then written by presenting threads */

@@ -46,6 +46,16 @@ static inline void m6_own_add(uint64_t *p, uint64_t v)
 #endif
 }
 
+/* The same, taking away. */
+static inline void m6_own_sub(uint64_t *p, uint64_t v)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  __asm__ volatile("subq %1, %0" : "+m"(*p) : "er"(v) : "cc");
+#else
+  m6_poke(p, m6_peek(p) - v);
+#endif
+}
+
 /* The same, giving back the value before. */
 static inline uint64_t m6_own_fetch_add(uint64_t *p, uint64_t v)
 {

@@ -1,7 +1,7 @@
 # tests.mk - builds the tests by convention, so that a new test needs no line here.
 #   tests/unit/test_*.c      -> build/tests/unit/NAME   cmocka; also build/tests/asan/NAME (address, undefined) and build/tests/tsan/NAME
 #   tests/programs/*.c *.cc  -> build/tests/programs/NAME; a file named lib*.c or lib*.cc becomes lib*.so
-# A source says what else it wants in comments of this form, each on one line among its first 15:
+# A source says what else it wants in comments of this form, among its first 15 lines; a word may come again on the next line:
 #   /* links: collector/tree.c -lm */      sources and libraries to build it with
 #   /* flags: -O0 -fno-builtin */          compiler flags; words with a dollar are quoted: -Wl,-rpath,'$ORIGIN'
 #   /* needs: libfake.so */                other files of build/tests/programs that must be built first

@@ -22,7 +22,20 @@
 
 const char *argp_program_version = "mach6-sample " MACH6_VERSION;
 
-enum { O_FRAMES = 256, O_SECONDS, O_SEED, O_THREADS, O_FISH, O_FPS, O_WINDOW, O_HEADLESS, O_LEAK, O_STORM, O_STALL };
+enum {
+  O_FRAMES = 256,
+  O_SECONDS,
+  O_SEED,
+  O_THREADS,
+  O_FISH,
+  O_FPS,
+  O_WINDOW,
+  O_HEADLESS,
+  O_TIMES,
+  O_LEAK,
+  O_STORM,
+  O_STALL
+};
 static const struct argp_option option_table[] = {
   {"frames", O_FRAMES, "N", 0, "End after N frames", 1},
   {"seconds", O_SECONDS, "S", 0, "End after S seconds", 1},
@@ -32,6 +45,7 @@ static const struct argp_option option_table[] = {
   {"fps", O_FPS, "CAP", 0, "Frames a second at most; 0 = as many as can be (default 60)", 1},
   {"window", O_WINDOW, "WxH", 0, "Size of the window (default 1280x720)", 1},
   {"headless", O_HEADLESS, NULL, 0, "No display: SDL's dummy video driver, software renderer", 1},
+  {"times", O_TIMES, "FILE", 0, "Write how long each frame took, in ns, one a line; needs --frames", 1},
   {"leak", O_LEAK, "BYTES", 0, "Planted fault: lose BYTES a frame, in scope \"particles\"", 2},
   {"storm", O_STORM, "N", 0, "Planted fault: N more malloc/free pairs a frame, in scope \"storm\"", 2},
   {"stall", O_STALL, "MS[@EVERY]", 0, "Planted fault: each EVERYth frame (default 300) is MS late, in scope \"load\"",
@@ -70,6 +84,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       argp_error(state, "%s: a size such as 1280x720 is wanted", arg);
     break;
   case O_HEADLESS: o->headless = 1; break;
+  case O_TIMES: o->times = arg; break;
   case O_LEAK: o->leak = (size_t)number(state, arg, 0, 1u << 30); break;
   case O_STORM: o->storm = (unsigned)number(state, arg, 0, 10000000); break;
   case O_STALL:
@@ -80,6 +95,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     o->stall_ms = (unsigned)number(state, arg, 0, 60000);
     break;
   case ARGP_KEY_ARG: argp_usage(state); break;
+  case ARGP_KEY_END:
+    if (o->times && (!o->frames || o->frames > 1000000)) argp_error(state, "--times needs --frames, a million at most");
+    break;
   default: return ARGP_ERR_UNKNOWN;
   }
   return 0;
@@ -132,7 +150,8 @@ static void stall(const struct options *o, uint64_t frame)
   mach6_done();
 }
 
-static void play(const struct options *o, struct world *w, struct jobs *j, struct picture *p)
+/* times: room for o->frames, or NULL. */
+static void play(const struct options *o, struct world *w, struct jobs *j, struct picture *p, double *times)
 {
   double began = seconds_now(), last = began, due = began, frame_ms = 0;
   while (!stop) {
@@ -152,10 +171,20 @@ static void play(const struct options *o, struct world *w, struct jobs *j, struc
     picture_present(p);
     double now = seconds_now();
     frame_ms = (now - last) * 1e3;
+    if (times) times[w->frame - 1] = now - last;
     last = now;
     if (o->frames && w->frame >= o->frames) break;
     if (o->seconds > 0 && now - began >= o->seconds) break;
   }
+}
+
+static int write_times(const char *path, const double *times, uint64_t n)
+{
+  FILE *f = fopen(path, "w");
+  for (uint64_t i = 0; f && i < n; i++) fprintf(f, "%.0f\n", times[i] * 1e9);
+  if (f && fclose(f) == 0) return 0;
+  fprintf(stderr, "mach6-sample: %s: %s\n", path, strerror(errno));
+  return -1;
 }
 
 int main(int argc, char **argv)
@@ -175,17 +204,21 @@ int main(int argc, char **argv)
   if (!p) return 1;
   struct world w;
   struct jobs *j = jobs_start(o.threads);
-  if (!j || world_make(&w, &o)) {
+  double *times = o.times ? calloc(o.frames, sizeof *times) : NULL;
+  if (!j || (o.times && !times) || world_make(&w, &o)) {
     fprintf(stderr, "mach6-sample: no memory or no threads\n");
     if (j) jobs_stop(j);
+    free(times);
     picture_close(p);
     return 1;
   }
-  play(&o, &w, j, p);
+  play(&o, &w, j, p, times);
   printf("frames=%" PRIu64 " checksum=%016" PRIx64 " caught=%" PRIu64 " bubbles=%" PRIu64 "\n", w.frame,
          world_checksum(&w), w.caught, w.bubbles_ever);
+  int status = o.times ? write_times(o.times, times, w.frame) : 0;
+  free(times);
   jobs_stop(j);
   world_free(&w);
   picture_close(p);
-  return fflush(stdout) ? 1 : 0;
+  return fflush(stdout) || status ? 1 : 0;
 }

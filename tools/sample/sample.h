@@ -24,6 +24,7 @@ struct options {
   unsigned storm; /* malloc/free pairs more a frame */
   unsigned stall_ms, stall_every;
   int headless;
+  const char *times; /* file for each frame's time, in ns; NULL = none */
 };
 
 /* ---- the job queue (jobs.c) ------------------------------------------------------------------------------------- */

@@ -1,0 +1,203 @@
+/* calibrate.c - see calibrate.h. */
+#include "calibrate.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stats_targets.h"
+
+/* ---- this side --------------------------------------------------------------------------------------------------- */
+
+static int open_shim(void)
+{
+  static const char *const places[] = {"libmach6.so", "../lib/libmach6.so", "../lib/mach6/libmach6.so"};
+  const char *named = getenv("MACH6_SHIM");
+  if (named && named[0]) return open(named, O_PATH);
+  char path[4096 + 64];
+  ssize_t n = readlink("/proc/self/exe", path, 4096);
+  while (n > 0 && path[n - 1] != '/') n--;
+  if (n <= 0) return -1;
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    strcpy(path + n, places[i]);
+    int fd = open(path, O_PATH);
+    if (fd >= 0) return fd;
+  }
+  return -1;
+}
+
+void m6_calibrate_start(struct m6_calibration *c)
+{
+  memset(c, 0, sizeof *c);
+  c->price = (struct m6_price){NAN, NAN, NAN};
+  c->pipe = -1;
+  int shim = open_shim(), ends[2];
+  if (shim < 0) return;
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    close(shim);
+    return;
+  }
+  c->child = fork();
+  if (c->child == 0) {
+    /* By descriptor: a space or a colon in the path would end it there. */
+    char preload[48];
+    snprintf(preload, sizeof preload, "LD_PRELOAD=/proc/self/fd/%d", shim);
+    char *const argv[] = {(char *)"mach6-collector", (char *)M6_CALIBRATE_OPTION, NULL};
+    char *const envp[] = {preload, NULL};
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, 0);
+    dup2(nothing, 2);
+    dup2(ends[1], 1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve("/proc/self/exe", argv, envp);
+    _exit(127);
+  }
+  close(shim);
+  close(ends[1]);
+  if (c->child < 0) {
+    c->child = 0;
+    close(ends[0]);
+    return;
+  }
+  c->pipe = ends[0];
+}
+
+void m6_calibrate_poll(struct m6_calibration *c, int ms)
+{
+  while (c->child != 0) {
+    struct pollfd p = {c->pipe, POLLIN, 0};
+    if (poll(&p, 1, ms) <= 0) return;
+    ssize_t n = read(c->pipe, c->text + c->got, sizeof c->text - 1 - c->got);
+    if (n > 0) {
+      c->got += (size_t)n;
+      continue;
+    }
+    c->text[c->got] = 0;
+    struct m6_price price;
+    if (sscanf(c->text, "%lf %lf %lf", &price.pair, &price.scope, &price.frame) == 3 && price.pair >= 0 && price.scope >= 0 &&
+        price.frame >= 0)
+      c->price = price;
+    m6_calibrate_stop(c);
+  }
+}
+
+void m6_calibrate_stop(struct m6_calibration *c)
+{
+  if (c->child == 0) return;
+  kill(c->child, SIGKILL); /* done, or too slow */
+  waitpid(c->child, NULL, 0);
+  if (isnan(c->price.pair)) m6_reap(); /* then its segment is still there */
+  close(c->pipe);
+  c->child = 0;
+  c->pipe = -1;
+}
+
+/* ---- the other side ---------------------------------------------------------------------------------------------- */
+
+#define PAIRS 4096
+#define SCOPES 256
+#define FRAMES 64
+#define REPEATS 15 /* the fastest counts: everything else is somebody else's time */
+
+static struct m6_header *own_segment(char path[128])
+{
+  DIR *d = opendir(M6_SEGMENT_DIR);
+  struct dirent *e;
+  struct m6_header *h = NULL;
+  while (d && h == NULL && (e = readdir(d)) != NULL) {
+    struct m6_target t;
+    pid_t pid;
+    uint64_t load;
+    if (!m6_target_parse(e->d_name, &pid, &load) || pid != getpid()) continue;
+    m6_target_look(e->d_name, &t);
+    if (t.problem != M6_TARGET_FINE) continue;
+    snprintf(path, 128, M6_SEGMENT_DIR "/%s", t.file);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *p = fd < 0 ? MAP_FAILED : mmap(NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0) close(fd);
+    if (p != MAP_FAILED) h = p;
+  }
+  if (d) closedir(d);
+  return h;
+}
+
+static void consume(struct m6_header *h)
+{
+  for (uint32_t i = 0; i < M6_RINGS && i < m6_peek(&h->rings_used); i++) {
+    struct m6_ring_head *r = m6_segment_ring(h, i);
+    m6_ring_release(r, m6_observe(&r->claimed));
+  }
+}
+
+static void (*mark)(const char *), (*done)(void), (*frame)(void);
+
+static void pairs(void)
+{
+  for (int i = 0; i < PAIRS; i++) {
+    void *p = malloc(64);
+    __asm__ volatile("" : : "r"(p) : "memory");
+    free(p);
+  }
+}
+static void scopes(void)
+{
+  for (int i = 0; i < SCOPES; i++) {
+    mark("calibrate");
+    done();
+  }
+}
+static void frames(void)
+{
+  for (int i = 0; i < FRAMES; i++) frame();
+}
+
+static double fastest(void (*work)(void), unsigned n, struct m6_header *h)
+{
+  double best = INFINITY;
+  for (int i = 0; i < REPEATS; i++) {
+    consume(h);
+    uint64_t from = m6_monotonic_ns();
+    work();
+    double ns = (double)(m6_monotonic_ns() - from) / n;
+    if (ns < best) best = ns;
+  }
+  return best;
+}
+
+int m6_calibrate_main(void)
+{
+  *(void **)&mark = dlsym(RTLD_DEFAULT, "mach6_mark");
+  *(void **)&done = dlsym(RTLD_DEFAULT, "mach6_done");
+  *(void **)&frame = dlsym(RTLD_DEFAULT, "mach6_frame");
+  char path[128];
+  struct m6_header *h = own_segment(path);
+  if (h == NULL) return 1;
+  int status = 1;
+  if (mark && done && frame) {
+    double inert = fastest(pairs, PAIRS, h);
+    m6_poke(&h->heartbeat_ns, m6_monotonic_ns());
+    m6_poke(&h->session, 1);
+    m6_publish(&h->want, M6_WANT_ON);
+    frame(); /* the shim looks at its control line here */
+    if (m6_observe(&h->state) == M6_COLLECTING) {
+      double pair = fastest(pairs, PAIRS, h) - inert;
+      double scope = fastest(scopes, SCOPES, h), boundary = fastest(frames, FRAMES, h);
+      printf("%.3f %.3f %.3f\n", pair > 0 ? pair : 0, scope, boundary);
+      status = 0;
+    }
+  }
+  unlink(path);
+  return status;
+}

@@ -1,0 +1,134 @@
+/* main.c - mach6-collector's command line. What it does is in session.h; its exit statuses are in say.h. */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session.h"
+
+const char *argp_program_version = "mach6-collector " MACH6_VERSION;
+
+enum { KEY_PID = 'p', KEY_NAME = 'n', KEY_WAIT = 'w', KEY_TTL = 't', KEY_LEVEL = 'l', KEY_QUIET = 'q', KEY_VERBOSE = 'v',
+       KEY_RUN = 256, KEY_FINAL, KEY_END, KEY_READY };
+
+static const struct argp_option options[] = {
+  {"pid", KEY_PID, "N", 0, "Capture the process N", 1},
+  {"name", KEY_NAME, "GLOB", 0, "Capture the one target whose program name matches", 1},
+  {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
+  {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
+  {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
+  {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
+  {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
+  {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
+  {"final-fd", KEY_FINAL, "FD", 0, "Write the final snapshot to this descriptor", 4},
+  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end, or has a byte", 4},
+  {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
+  {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static int number(const char *text, int base, unsigned long long most, unsigned long long *out)
+{
+  char *end;
+  errno = 0;
+  *out = strtoull(text, &end, base);
+  return *text >= '0' && *end == 0 && errno == 0 && *out <= most;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+  struct m6_options *o = state->input;
+  unsigned long long n = 0;
+  switch (key) {
+  case KEY_PID:
+    if (!number(arg, 10, INT32_MAX, &n) || n == 0) argp_error(state, "--pid wants a process number, not '%s'", arg);
+    o->pid = (pid_t)n;
+    return 0;
+  case KEY_NAME:
+    o->name = arg;
+    return 0;
+  case KEY_WAIT:
+    o->wait = arg;
+    return 0;
+  case KEY_RUN:
+    if (!number(arg, 16, UINT64_MAX, &n) || n == 0) argp_error(state, "--run wants a token in hex, not '%s'", arg);
+    o->run_token = n;
+    return 0;
+  case KEY_TTL:
+    if (!number(arg, 10, M6_SESSION_TTL_S, &n) || n == 0)
+      argp_error(state, "--ttl wants 1 to %d seconds, not '%s': a session is bounded; start another after it for more", M6_SESSION_TTL_S,
+                 arg);
+    o->ttl_s = (unsigned)n;
+    return 0;
+  case KEY_LEVEL: {
+    static const char *const levels[] = {"memory", "lite", "full"};
+    for (unsigned i = 0; i < 3; i++)
+      if (strcmp(arg, levels[i]) == 0) {
+        o->level = i;
+        return 0;
+      }
+    argp_error(state, "--level wants memory, lite or full, not '%s'", arg);
+    return 0;
+  }
+  case KEY_FINAL:
+  case KEY_END:
+  case KEY_READY:
+    if (!number(arg, 10, 1 << 20, &n) || fcntl((int)n, F_GETFD) < 0)
+      argp_error(state, "%s wants an open descriptor, not '%s'",
+                 key == KEY_FINAL ? "--final-fd" : key == KEY_END ? "--end-fd" : "--ready-fd", arg);
+    fcntl((int)n, F_SETFD, FD_CLOEXEC);
+    *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
+    return 0;
+  case KEY_QUIET:
+    m6_loudness = M6_QUIET;
+    return 0;
+  case KEY_VERBOSE:
+    m6_loudness = M6_VERBOSE;
+    return 0;
+  case ARGP_KEY_ARG:
+    argp_error(state, "'%s' is one word too many", arg);
+    return 0;
+  case ARGP_KEY_END: {
+    int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
+    if (o->run_token != 0 && (o->pid == 0 || ways != 1)) argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
+    return 0;
+  }
+  default:
+    return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static char *help(int key, const char *text, void *input)
+{
+  (void)input;
+  if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
+  char *out = NULL;
+  size_t size;
+  FILE *f = open_memstream(&out, &size);
+  if (f == NULL) return (char *)text;
+#define EXIT_LINE(name, status, meaning) fprintf(f, "  %d  %s\n", status, meaning);
+  fputs("Exit statuses:\n", f);
+  M6_EXITS(EXIT_LINE)
+  fclose(f);
+  return out;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc == 2 && strcmp(argv[1], M6_CALIBRATE_OPTION) == 0) return m6_calibrate_main();
+  static const struct argp argp = {
+    options, parse, NULL,
+    "Capture a target: a game in which the mach6 shim is loaded. Statistics appear in shared memory; `mach6 stat` and `mach6 top` show "
+    "them.\vExit statuses:", NULL, help, NULL};
+  struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .final_fd = -1, .end_fd = -1, .ready_fd = -1};
+  argp_err_exit_status = M6_EXIT_USAGE;
+  m6_clock_begin();
+  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  struct m6_error e = {M6_EXIT_OK, ""};
+  int status = o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
+  if (status != M6_EXIT_OK) m6_say(M6_QUIET, "%s", e.text);
+  return status;
+}

@@ -1,0 +1,457 @@
+/* publish.c - a capture as a snapshot. See publish.h. Outlets are in live.c. */
+#include "publish.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "utf8.h"
+
+struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
+  char *base;
+  struct m6_snapshot *head;
+  struct m6_snap_node *nodes;
+  uint32_t node_count;
+  char *text;
+  uint32_t text_bytes, text_room;
+  uint32_t label_at[M6_LABELS]; /* 1 + offset in the text of a label that is there already */
+};
+
+/* Gives where it is; n becomes 0 when there was no room. */
+static uint32_t put_text(struct writer *w, const char *s, size_t *length)
+{
+  size_t n = *length;
+  if (n > w->text_room - w->text_bytes) n = *length = 0;
+  uint32_t at = w->text_bytes;
+  memcpy(w->text + at, s, n);
+  w->text_bytes += (uint32_t)n;
+  return at;
+}
+
+/* Foreign text: made valid on the way. */
+static void put_clean(struct writer *w, const char *s, uint32_t *offset, uint32_t *bytes, uint32_t *flags)
+{
+  char clean[4096 * 3];
+  int replaced = 0;
+  size_t n = m6_utf8_clean(s, strnlen(s, 4096), clean, sizeof clean, &replaced);
+  *offset = put_text(w, clean, &n);
+  *bytes = (uint32_t)n;
+  if (replaced && flags) *flags |= M6_LABEL_REPLACED;
+}
+
+static void put_label(struct writer *w, const struct m6_capture *c, uint32_t label, struct m6_snap_node *n)
+{
+  static const char *const parts[] = {"root", "startup", "frame", "shutdown"};
+  if (label >= M6_LABEL_PART) {
+    put_clean(w, parts[(label - M6_LABEL_PART) & 3], &n->label_offset, &n->label_bytes, &n->label_flags);
+    return;
+  }
+  if (label >= M6_LABEL_THREAD) {
+    put_clean(w, m6_capture_name(c, label), &n->label_offset, &n->label_bytes, &n->label_flags);
+    return;
+  }
+  const struct m6_label_text *l = &c->labels[label];
+  int known = label != M6_LABEL_OTHER && l->flags & M6_LABEL_KNOWN;
+  const char *text = label == M6_LABEL_OTHER ? "(other)" : known ? l->text : "(label lost)";
+  size_t length = known ? l->bytes : strlen(text);
+  if (w->label_at[label] == 0) w->label_at[label] = 1 + put_text(w, text, &length);
+  n->label_offset = w->label_at[label] - 1;
+  n->label_bytes = (uint32_t)length;
+  if (n->label_bytes > w->text_bytes - n->label_offset) n->label_bytes = 0; /* the text was full */
+  if (known) n->label_flags = l->flags & (M6_LABEL_CUT | M6_LABEL_REPLACED);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
+
+/* What the open frame's scopes add to their homes; only known to the private tree until the next boundary. */
+static void add_open(struct m6_capture *c, struct writer *w)
+{
+  struct m6_tree *t = &c->tree;
+  struct m6_thread *p = c->presenter;
+  if (p == NULL || !p->presenting) return;
+  for (uint32_t i = t->nodes[p->top].touched_next; i != 0; i = t->nodes[i].touched_next) {
+    const struct m6_node *x = &t->nodes[i];
+    uint32_t out = t->nodes[m6_tree_home(t, i, t->frame)].out;
+    if (out == 0) continue;
+    struct m6_snap_node *n = &w->nodes[out];
+    uint64_t max = m6_ticks_to_ns(c->rate, x->time_max);
+    n->count += x->count;
+    n->abandoned += x->abandoned;
+    n->lost += x->lost;
+    n->time_sum += m6_ticks_to_ns(c->rate, x->time_sum);
+    if (max > n->time_max) n->time_max = max;
+    n->d_sum = m6_sum_saturated(n->d_sum, x->d_sum, &t->saturated);
+    n->allocs += x->allocs;
+  }
+}
+
+/* So that every home has a place in the snapshot, they are made before it is laid out. */
+static void make_homes(struct m6_capture *c)
+{
+  struct m6_thread *p = c->presenter;
+  if (p == NULL || !p->presenting) return;
+  for (uint32_t i = c->tree.nodes[p->top].touched_next; i != 0; i = c->tree.nodes[i].touched_next) {
+    uint32_t home = m6_tree_home(&c->tree, i, c->tree.frame);
+    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent) c->tree.nodes[home].visible = 1;
+  }
+}
+
+static void times_of(struct m6_snap_node *n, struct m6_rate rate, const struct m6_reservoir *r)
+{
+  struct m6_quantiles q = m6_reservoir_quantiles(r);
+  n->reservoir = m6_reservoir_size(r);
+  n->time_p10 = m6_ticks_to_ns(rate, (uint64_t)q.p10);
+  n->time_p50 = m6_ticks_to_ns(rate, (uint64_t)q.p50);
+  n->time_p90 = m6_ticks_to_ns(rate, (uint64_t)q.p90);
+  if (n->time_p10 > n->time_max) n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
+  if (n->time_p50 > n->time_max) n->time_p50 = n->time_max;
+  if (n->time_p90 > n->time_max) n->time_p90 = n->time_max;
+}
+
+static void put_node(struct m6_capture *c, struct writer *w, uint32_t node, uint32_t parent_out)
+{
+  struct m6_node *x = &c->tree.nodes[node];
+  uint32_t at = w->node_count++;
+  x->out = at;
+  struct m6_snap_node *n = &w->nodes[at];
+  memset(n, 0, sizeof *n);
+  n->kind = x->kind;
+  n->parent = parent_out;
+  put_label(w, c, node == 0 ? M6_LABEL_PART + M6_NODE_ROOT : x->key.label, n);
+  if (node != 0) { /* linked behind its siblings */
+    struct m6_snap_node *p = &w->nodes[parent_out];
+    if (p->first_child == 0) p->first_child = at;
+    else {
+      /* `reservoir` is not needed until the parent's times are filled in: it holds the last child meanwhile */
+      w->nodes[p->reservoir].next_sibling = at;
+    }
+    p->reservoir = at;
+  }
+  n->count = x->count;
+  n->abandoned = x->abandoned;
+  n->lost = x->lost;
+  n->time_sum = m6_ticks_to_ns(c->rate, x->time_sum);
+  n->time_max = m6_ticks_to_ns(c->rate, x->time_max);
+  n->d_sum = x->d_sum;
+  n->d_max = x->d_max;
+  n->allocs = x->allocs;
+}
+
+static int worth_showing(const struct m6_capture *c, uint32_t node)
+{
+  const struct m6_node *x = &c->tree.nodes[node];
+  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost;
+}
+
+/* Visible is what has statistics, and what lies above it. */
+static void mark_visible(struct m6_capture *c)
+{
+  struct m6_tree *t = &c->tree;
+  for (uint32_t i = 0; i < t->bump; i++) t->nodes[i].out = t->nodes[i].visible = 0;
+  uint32_t n = t->nodes[0].first_child;
+  while (n != 0) {
+    if (worth_showing(c, n))
+      for (uint32_t up = n; up != 0 && !t->nodes[up].visible; up = t->nodes[up].key.parent) t->nodes[up].visible = 1;
+    if (t->nodes[n].first_child) {
+      n = t->nodes[n].first_child;
+      continue;
+    }
+    while (n != 0 && t->nodes[n].next_sibling == 0) n = t->nodes[n].key.parent;
+    if (n != 0) n = t->nodes[n].next_sibling;
+  }
+}
+
+static void put_tree(struct m6_capture *c, struct writer *w, uint32_t shutdown_shown)
+{
+  struct m6_tree *t = &c->tree;
+  mark_visible(c);
+  make_homes(c);
+  if (!shutdown_shown) t->nodes[t->shutdown].visible = 0;
+  put_node(c, w, 0, 0);
+  uint32_t n = t->nodes[0].first_child;
+  while (n != 0 && w->node_count < M6_NODES_MAX) {
+    int shown = t->nodes[n].visible;
+    if (shown) put_node(c, w, n, t->nodes[t->nodes[n].key.parent].out);
+    if (shown && t->nodes[n].first_child) {
+      n = t->nodes[n].first_child;
+      continue;
+    }
+    while (n != 0 && t->nodes[n].next_sibling == 0) n = t->nodes[n].key.parent;
+    if (n != 0) n = t->nodes[n].next_sibling;
+  }
+  w->nodes[0].reservoir = 0;
+  for (uint32_t i = 1; i < t->bump; i++)
+    if (t->nodes[i].out != 0) times_of(&w->nodes[t->nodes[i].out], c->rate, &t->nodes[i].times);
+}
+
+static void put_account(struct m6_snap_node *n, const struct m6_account *a, struct m6_rate rate, uint32_t *saturated)
+{
+  n->count = a->count;
+  n->time_sum = m6_ticks_to_ns(rate, a->time_sum);
+  n->time_max = m6_ticks_to_ns(rate, a->time_max);
+  n->allocs = a->allocs;
+  n->d_sum = m6_clamp(a->d, saturated);
+  n->d_max = m6_clamp(a->d_max, saturated);
+  n->i_sum = m6_clamp(a->i, saturated);
+  if (a->count == 1) n->time_p10 = n->time_p50 = n->time_p90 = n->time_max;
+}
+
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
+
+static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct writer *w)
+{
+  struct m6_snapshot *s = w->head;
+  s->main_stream = c->main_stream < 0 ? 0 : (uint32_t)c->main_stream;
+  for (uint32_t i = 0; i < M6_STREAMS; i++) {
+    const struct m6_stream *from = &c->head.streams[i];
+    struct m6_snap_stream *to = &s->streams[i];
+    if (from->kind == 0) continue;
+    s->stream_count = i + 1;
+    *to = (struct m6_snap_stream){from->presents - c->base_presents[i], from->failed, from->display, from->drawable,
+                                  from->symbol, from->route, 0, 0, from->tid, from->kind};
+    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+  }
+  if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
+}
+
+static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
+{
+  const struct m6_books *b = &c->books;
+  const struct m6_frames *f = &c->frames;
+  struct m6_rate rate = c->rate;
+  s->frames_recorded = b->recorded;
+  uint64_t first = b->first_entry, first_number = b->first_number;
+  if (first_number > 1) { /* its record was lost, but the stream kept its clock */
+    uint64_t clock = c->head.streams[s->main_stream].first_clock;
+    if (c->base_presents[s->main_stream] == 0 && clock >= c->start_clock && clock < first) {
+      first = clock;
+      first_number = 1;
+    }
+  }
+  if (b->recorded) {
+    s->first_present_ns = m6_ticks_to_ns(rate, m6_ticks_since(first, c->start_clock));
+    s->last_present_ns = m6_ticks_to_ns(rate, m6_ticks_since(b->last.entry.clock, c->start_clock));
+  }
+  uint64_t time = m6_ticks_to_ns(rate, m6_ticks_since(b->last.entry.clock, first));
+  s->fps = b->recorded && b->last.number > first_number && time != 0
+             ? (double)(b->last.number - first_number) / ((double)time * 1e-9) : NAN;
+  s->interval_p50 = m6_histogram_quantile(&f->intervals, 0.50);
+  s->interval_p90 = m6_histogram_quantile(&f->intervals, 0.90);
+  s->interval_p99 = m6_histogram_quantile(&f->intervals, 0.99);
+  s->interval_max = f->intervals.max;
+  s->low_1pct_fps = m6_histogram_low(&f->intervals, 0.01, 100);
+  s->low_01pct_fps = m6_histogram_low(&f->intervals, 0.001, 1000);
+  s->spikes_total = f->spikes_total;
+  memcpy(s->histogram, f->intervals.n, sizeof s->histogram);
+  memcpy(s->series, f->series, f->series_count * sizeof f->series[0]);
+  s->series_count = f->series_count;
+  s->series_frames_each = (uint32_t)f->series_each;
+}
+
+static void put_books(struct m6_capture *c, struct writer *w, const struct m6_closing *k, __int128 now, int final)
+{
+  struct m6_snapshot *s = w->head;
+  struct m6_tree *t = &c->tree;
+  uint32_t clamped = 0;
+  s->reading_start = c->start_live;
+  s->reading_now = m6_clamp(now, &clamped);
+  s->sum_d = m6_clamp(k->sum_d, &clamped);
+  s->sum_i = m6_clamp(k->sum_i, &clamped);
+  s->tail_d = m6_clamp(k->shutdown.d, &clamped);
+  s->closed = k->closed && (!final || c->agrees);
+  put_account(&w->nodes[t->nodes[t->startup].out], &k->startup, c->rate, &clamped);
+  struct m6_snap_node *frame = &w->nodes[t->nodes[t->frame].out];
+  put_account(frame, &k->frame, c->rate, &clamped);
+  times_of(frame, c->rate, &c->books.times);
+  frame->d_scopes = m6_clamp(k->d_scopes, &clamped);
+  frame->d_thread_rest = m6_clamp(k->d_thread_rest, &clamped);
+  frame->d_others = m6_clamp(k->d_others, &clamped);
+  if (t->nodes[t->shutdown].out) put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
+  struct m6_account all = {1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
+  all.allocs = c->now.allocs - c->base.allocs;
+  all.time_max = all.time_sum;
+  put_account(&w->nodes[0], &all, c->rate, &clamped);
+  w->nodes[0].time_sum = w->nodes[0].time_max = s->elapsed_ns;
+  w->nodes[0].time_p10 = w->nodes[0].time_p50 = w->nodes[0].time_p90 = s->elapsed_ns;
+  s->books_saturated = clamped || t->saturated || c->frames.saturated;
+  struct m6_leak leak = m6_leak_of(s->series, s->series_count);
+  s->leak_per_frame = leak.per_frame;
+  s->leak_ci = leak.ci;
+  s->verdict = leak.verdict;
+  s->verdict_batches = leak.batches;
+}
+
+static void put_allocs(const struct m6_capture *c, struct m6_snapshot *s)
+{
+  const struct m6_totals *n = &c->now, *b = &c->base;
+  static const int kinds[4] = {M6_ALLOC_CALLOC, M6_ALLOC_REALLOC, M6_ALLOC_ALIGNED, M6_ALLOC_NEW};
+  uint64_t count = n->allocs - b->allocs, bytes = n->bytes - b->bytes;
+  uint32_t ignored = 0;
+  s->freed_bytes = bytes - (uint64_t)m6_clamp(n->live - b->live, &ignored);
+  for (int k = 0; k < 4; k++) {
+    uint64_t kc = n->kind_count[k] - b->kind_count[k], kb = n->kind_bytes[k] - b->kind_bytes[k];
+    s->allocs[kinds[k]].count = kc;
+    s->allocs[kinds[k]].bytes = kb;
+    count = count > kc ? count - kc : 0;
+    bytes = bytes > kb ? bytes - kb : 0;
+  }
+  s->allocs[M6_ALLOC_MALLOC].count = count;
+  s->allocs[M6_ALLOC_MALLOC].bytes = bytes;
+  s->frees = n->frees - b->frees;
+  s->mapped = (int64_t)(n->mapped - b->mapped);
+  s->map_calls = n->maps - b->maps;
+  s->brk_growth = (int64_t)(c->head.brk_now - c->head.brk_start);
+}
+
+static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
+{
+  s->records = c->records;
+  s->records_lost = c->now.lost - c->base.lost;
+  s->holes = c->holes;
+  s->labels_refused = c->head.labels_refused;
+  s->streams_refused = c->head.streams_refused;
+  s->slots_refused = c->head.slots_refused;
+  s->rings_refused = c->head.rings_refused;
+  s->underflows = c->head.underflows;
+  s->nodes_refused = c->tree.refused;
+  s->bad_records = c->bad + c->books.late + c->tree.backwards;
+  if (c->frames.retained_total > M6_FRAMES_RETAINED) s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
+}
+
+static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
+{
+  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame)) return 0;
+  double pairs = ((double)(c->now.allocs - c->base.allocs) + (double)s->frees) / 2;
+  double ns = pairs * p->pair + (double)(c->marks + s->records_lost) * p->scope + (double)s->presents * p->frame;
+  return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
+}
+
+/* ---- spikes, frames ---------------------------------------------------------------------------------------------- */
+
+static int worst_first(const void *a, const void *b)
+{
+  const struct m6_snap_spike *x = a, *y = b;
+  return x->time < y->time ? 1 : x->time > y->time ? -1 : 0;
+}
+
+static void put_spikes(struct m6_capture *c, struct m6_snap_spike *to)
+{
+  for (uint32_t i = 0; i < c->frames.spike_count; i++) {
+    const struct m6_spike *s = &c->frames.spikes[i];
+    to[i] = (struct m6_snap_spike){s->frame, s->time, s->median, s->at, s->allocs, s->d, {{0, 0, 0, 0}}};
+    for (int k = 0; k < M6_SPIKE_CAUSES; k++) {
+      uint32_t node = s->cause[k].node ? c->tree.nodes[s->cause[k].node].out : 0;
+      if (node == 0) continue;
+      to[i].cause[k].node = node;
+      to[i].cause[k].calls = s->cause[k].calls;
+      to[i].cause[k].time = m6_ticks_to_ns(c->rate, s->cause[k].time);
+      to[i].cause[k].allocs = s->cause[k].allocs;
+    }
+  }
+  if (c->frames.spike_count > 1) qsort(to, c->frames.spike_count, sizeof *to, worst_first);
+}
+
+static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
+{
+  uint64_t total = c->frames.retained_total, n = total < M6_FRAMES_RETAINED ? total : M6_FRAMES_RETAINED;
+  for (uint64_t i = 0; i < n; i++) to[i] = c->frames.retained[(total - n + i) % M6_FRAMES_RETAINED];
+  return (uint32_t)n;
+}
+
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block)
+{
+  static struct writer writer; /* 16 KiB of label places: not for the stack of a signal-laden process */
+  struct writer *w = &writer;
+  memset(w, 0, sizeof *w);
+  struct m6_snapshot *s = w->head = block;
+  memset(s, 0, sizeof *s);
+  c->rate = m6_clock_rate(c->clock_kind);
+  if (final) m6_capture_finish(c);
+  else m6_capture_settle(c, c->now_mono_ns);
+
+  /* Text goes last; it is written to the end of the block first and moved down when its place is known. */
+  w->base = block;
+  w->nodes = (struct m6_snap_node *)(w->base + sizeof *s);
+  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node), spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
+  size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
+  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
+  w->text = w->base + before_text;
+  w->text_room = (uint32_t)(M6_SNAPSHOT_BYTES_MAX - before_text);
+
+  s->magic = M6_SNAPSHOT_MAGIC;
+  s->version = M6_SNAPSHOT_VERSION;
+  s->head_bytes = sizeof *s;
+  s->pid = o->pid;
+  s->uid = o->uid;
+  s->load_ns = o->load_ns;
+  s->pointer_bits = c->head.pointer_bits;
+  s->unseen = c->head.unseen;
+  if (o->exe) put_clean(w, o->exe, &s->exe_offset, &s->exe_bytes, NULL);
+  put_clean(w, c->head.name, &s->name_offset, &s->name_bytes, NULL);
+  s->state = o->state;
+  s->end_reason = o->end_reason;
+  s->level = o->level;
+  s->session = o->session;
+  s->started_unix_ns = c->started_unix_ns;
+  s->elapsed_ns = m6_ticks_since(c->now_mono_ns, c->start_mono_ns);
+  s->ttl_ns = o->ttl_ns;
+  s->published_ns = m6_monotonic_ns();
+  s->clock_kind = c->clock_kind;
+  s->threads_seen = (uint32_t)c->threads_seen;
+  s->threads_now = c->now.threads;
+  s->images_other = o->images_other;
+  s->images_other_allocs = o->images_other_allocs;
+
+  /* A running session's books close at the last boundary, where process and records agree; the final ones at the end. */
+  struct m6_point now = {c->now_clock, 0, c->now.allocs & M6_COUNT_MASK};
+  uint32_t clamped = 0;
+  __int128 reading = c->now.live;
+  if ((!final || o->end_reason == M6_END_FAILURE) && c->books.last.number != 0) {
+    now = c->books.last.ret;
+    reading = now.live;
+  } else if (c->head.magic == 0) { /* the segment went away before it was ever sampled */
+    now = c->books.start;
+    reading = now.live;
+  } else {
+    now.live = m6_clamp(reading, &clamped);
+    reading = now.live;
+  }
+  struct m6_closing k = m6_books_close(&c->books, now, c->presents);
+  s->presents = k.presents;
+  s->frames_lost = final ? k.frames_lost : c->books.last.number - c->books.recorded;
+
+  put_streams(c, o, w);
+  put_tree(c, w, k.presents != 0);
+  add_open(c, w);
+  put_frame_times(c, s);
+  put_books(c, w, &k, reading, final);
+  s->books_saturated |= clamped;
+  put_allocs(c, s);
+  put_losses(c, s);
+  for (uint32_t i = 0; i < w->node_count; i++) s->abandoned += w->nodes[i].abandoned;
+  s->price_pair_ns = o->price.pair;
+  s->price_scope_ns = o->price.scope;
+  s->price_frame_ns = o->price.frame;
+  s->shim_ns = cost(c, s, &o->price);
+  s->collector_ns = o->collector_ns;
+  s->target_cpu_ns = o->target_cpu_ns;
+  s->publishes = o->publishes;
+
+  size_t at = sizeof *s + w->node_count * sizeof(struct m6_snap_node);
+  s->node_count = w->node_count;
+  s->nodes_offset = sizeof *s;
+  s->spikes_offset = at;
+  s->spike_count = c->frames.spike_count;
+  put_spikes(c, (struct m6_snap_spike *)(w->base + at));
+  at += s->spike_count * sizeof(struct m6_snap_spike);
+  s->frames_offset = at;
+  if (final) s->frame_count = put_frames(c, (struct m6_snap_frame *)(w->base + at));
+  at += s->frame_count * sizeof(struct m6_snap_frame);
+  s->text_offset = at;
+  s->text_bytes = w->text_bytes;
+  memmove(w->base + at, w->text, w->text_bytes);
+  at += w->text_bytes;
+  while (at % 8) w->base[at++] = 0;
+  s->bytes = at;
+  return at;
+}

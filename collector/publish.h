@@ -1,0 +1,46 @@
+/* publish.h - a capture as a snapshot, and the snapshot to whoever reads it.
+ *
+ * Two outlets: the live-stats file (created on the first publish, owned by the target's user, removed by m6_live_close) and a
+ * descriptor that gets the final snapshot as plain contents.
+ * Promise: a full /dev/shm is an error code and a missed publish, never a SIGBUS; a reader never sees a half-written snapshot; a
+ * snapshot is at most M6_SNAPSHOT_BYTES_MAX. Callers: session.c, run.c. One thread.
+ */
+#ifndef M6_PUBLISH_H
+#define M6_PUBLISH_H
+
+#include "capture.h"
+
+struct m6_price { /* ns, NaN when not calibrated */
+  double pair, scope, frame;
+};
+
+struct m6_outside { /* what a snapshot says that is not the capture's to know */
+  uint32_t pid, uid, session, level, state, end_reason;
+  uint64_t load_ns, ttl_ns, collector_ns, target_cpu_ns, publishes;
+  uint32_t images_other;
+  uint64_t images_other_allocs;
+  const char *exe;                 /* path, or NULL */
+  const char (*caller)[256];       /* M6_STREAMS module paths, "" = unknown; or NULL */
+  struct m6_price price;
+};
+
+/* Builds a snapshot in `block` (M6_SNAPSHOT_BYTES_MAX bytes, 8-aligned); gives its size. `final`: the books close at the last sample
+ * instead of the last boundary, and retained frames go with it. */
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block);
+
+struct m6_live {
+  char file[64];
+  int fd; /* -1: none */
+  struct m6_stats_head *head;
+  uint32_t current, published;
+  size_t reserved[2];
+};
+/* 0 or an errno. */
+int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid);
+int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ended);
+void m6_live_close(struct m6_live *l);
+
+/* All of it, to a pipe, file or memfd: 0 or an errno. */
+int m6_write_all(int fd, const void *data, size_t bytes);
+
+#endif

@@ -1,0 +1,304 @@
+/* run.c - the collector of `mach6 run`: every image that carries the run's token, one of which is the game.
+ *
+ * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is an image, mapped as
+ * soon as its segment appears, drained while the main one is not known, and let go when its process is dead.
+ * Main is the image that presents first; if none does, the one with scopes, then the one with most allocations, then the
+ * direct child's last. The others are counted: how many, and what they allocated.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "session.h"
+#include "stats_proc.h"
+
+struct run {
+  struct m6_outlets o;
+  struct m6_image **images; /* those alive, and of the dead the one that may be main */
+  size_t count, room;
+  struct m6_image *main;    /* the first to present; NULL = not known yet */
+  uint64_t dead_images, dead_allocs; /* of images that were let go */
+  int retry;                /* a segment was seen that was not finished */
+};
+
+static uint64_t allocs(const struct m6_image *i) { return i->now.allocs - i->base.allocs; }
+
+static void forget(struct m6_image *i)
+{
+  m6_image_release(i, 1);
+  if (i->capture) m6_capture_close(i->capture);
+  free(i->capture);
+  free(i);
+}
+
+static int known(const struct run *r, const char *file)
+{
+  for (size_t n = 0; n < r->count; n++)
+    if (strcmp(r->images[n]->who.file, file) == 0) return 1;
+  return 0;
+}
+
+static void take(struct run *r, const char *file)
+{
+  struct m6_error e;
+  struct m6_target t;
+  m6_target_look(file, &t);
+  if (t.problem == M6_TARGET_UNFINISHED && t.alive && t.mine) r->retry = 1;
+  if ((t.problem != M6_TARGET_FINE && t.problem != M6_TARGET_STALE) || t.run_token != r->o.options->run_token) return;
+  if (r->count == r->room) {
+    size_t room = r->room ? 2 * r->room : 64;
+    struct m6_image **more = realloc(r->images, room * sizeof *more);
+    if (more == NULL) return;
+    r->images = more;
+    r->room = room;
+  }
+  struct m6_image *i = malloc(sizeof *i);
+  if (i == NULL) return;
+  if (m6_image_open(i, &t, r->o.options->run_token, &e) != 0) {
+    m6_say(M6_VERBOSE, "an image of this run is left out: %s", e.text);
+    free(i);
+    return;
+  }
+  m6_control_on(i, r->o.options->level);
+  if (i->pidfd >= 0) m6_watch_add(&r->o.watch, i->pidfd);
+  for (size_t n = 0; n < r->count; n++) { /* exec: the same process, a later image */
+    struct m6_image *old = r->images[n];
+    if (old->who.pid != i->who.pid || old->dead || old->who.load_ns >= i->who.load_ns) continue;
+    old->dead = 1;
+    old->end_reason = M6_END_EXEC;
+  }
+  r->images[r->count++] = i;
+  m6_say(M6_VERBOSE, "image %s, process %d", m6_plain(i->who.name, sizeof i->who.name), (int)i->who.pid);
+}
+
+static void scan(struct run *r)
+{
+  DIR *d = opendir(M6_SEGMENT_DIR);
+  struct dirent *e;
+  r->retry = 0;
+  while (d && (e = readdir(d)) != NULL) {
+    pid_t pid;
+    uint64_t load;
+    if (m6_target_parse(e->d_name, &pid, &load) && !known(r, e->d_name)) take(r, e->d_name);
+  }
+  if (d) closedir(d);
+}
+
+/* Is `a` rather the main image than `b`, when neither is known to be? */
+static int better(const struct run *r, const struct m6_image *a, const struct m6_image *b)
+{
+  if (b == NULL) return 1;
+  uint64_t fa = a->capture && a->capture->boundaries ? a->capture->books.first_entry : 0;
+  uint64_t fb = b->capture && b->capture->boundaries ? b->capture->books.first_entry : 0;
+  if (fa != fb) return fa != 0 && (fb == 0 || fa < fb);
+  int sa = a->capture && a->capture->marks != 0, sb = b->capture && b->capture->marks != 0;
+  if (sa != sb) return sa;
+  if (allocs(a) != allocs(b)) return allocs(a) > allocs(b);
+  int ca = a->who.pid == r->o.options->pid, cb = b->who.pid == r->o.options->pid;
+  if (ca != cb) return ca;
+  return a->who.load_ns > b->who.load_ns;
+}
+
+static struct m6_image *best(const struct run *r)
+{
+  struct m6_image *b = r->main;
+  for (size_t n = 0; b == NULL && n < r->count; n++) {
+    b = r->images[n];
+    for (size_t k = 0; k < r->count; k++)
+      if (r->images[k] != b && better(r, r->images[k], b)) b = r->images[k];
+  }
+  return b;
+}
+
+/* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote no records stays
+ * mapped as long as it may be the main one: most images of a run are small and short, and need no more than their totals. */
+static void settle(const struct run *r, struct m6_image *i)
+{
+  struct m6_drained got;
+  if (i->settled || i->segment == NULL) return;
+  i->settled = 1;
+  m6_image_look(i);
+  if (r->main == NULL || i == r->main) m6_image_drain(i, &got);
+  m6_image_sample(i, 1);
+  if (i->capture) m6_image_release(i, 1);
+  else m6_image_unlink(i);
+}
+
+/* Of the dead, only the one that may be main is kept. */
+static void let_go(struct run *r)
+{
+  struct m6_image *keep = best(r);
+  size_t n = 0;
+  for (size_t k = 0; k < r->count; k++) {
+    struct m6_image *i = r->images[k];
+    if (i->dead && i != keep && i != r->o.published) {
+      r->dead_images++;
+      r->dead_allocs += allocs(i);
+      forget(i);
+    } else {
+      r->images[n++] = i;
+    }
+  }
+  r->count = n;
+}
+
+static void choose_main(struct run *r)
+{
+  struct m6_image *first = NULL;
+  for (size_t n = 0; n < r->count; n++) {
+    struct m6_image *i = r->images[n];
+    if (i->capture && i->capture->books.last.number != 0 && better(r, i, first)) first = i;
+  }
+  if (first == NULL) return;
+  r->main = first;
+  m6_say(M6_VERBOSE, "process %d presents: it is the game", (int)first->who.pid);
+  for (size_t n = 0; n < r->count; n++) { /* trees of the others are of no use any more */
+    struct m6_image *i = r->images[n];
+    if (i == first || i->capture == NULL || i == r->o.published) continue;
+    m6_capture_close(i->capture);
+    free(i->capture);
+    i->capture = NULL;
+  }
+}
+
+static struct m6_drained poll_images(struct run *r, int beat, int look)
+{
+  struct m6_drained all = {0, 0};
+  int died = 0;
+  for (size_t n = 0; n < r->count; n++) {
+    struct m6_image *i = r->images[n];
+    struct m6_drained got = {0, 0};
+    if (i->segment == NULL || i->settled) continue;
+    if (look) m6_image_alive(i);
+    else m6_image_running(i);
+    if (i->dead) {
+      settle(r, i);
+      died = 1;
+      continue;
+    }
+    if (beat) m6_control_beat(i);
+    if (r->main == NULL || i == r->main) m6_image_drain(i, &got);
+    all.records += got.records;
+    if (got.fullest > all.fullest) all.fullest = got.fullest;
+    if (i->failed) {
+      i->dead = 1;
+      m6_say(M6_NORMAL, "process %d: its segment was truncated, or is not what a shim writes", (int)i->who.pid);
+      m6_image_release(i, 1);
+      died = 1;
+    }
+  }
+  if (r->main == NULL) choose_main(r);
+  if (died) let_go(r);
+  return all;
+}
+
+static void publish(struct run *r, int final, uint32_t reason)
+{
+  struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? reason : M6_END_NONE};
+  for (size_t n = 0; n < r->count; n++)
+    if (r->images[n]->segment && !r->images[n]->settled) m6_image_sample(r->images[n], final);
+  struct m6_image *main = best(r);
+  if (main == NULL) return;
+  if (main->capture == NULL) {
+    if (main->segment == NULL || m6_image_capture(main) != 0) return;
+    m6_image_sample(main, main->dead);
+  }
+  s.images_other = (uint32_t)(r->dead_images + r->count - 1);
+  s.images_other_allocs = r->dead_allocs;
+  for (size_t n = 0; n < r->count; n++)
+    if (r->images[n] != main) s.images_other_allocs += allocs(r->images[n]);
+  if (main->dead && !final) s.state = M6_ENDED;
+  m6_outlets_publish(&r->o, main, &s, final);
+}
+
+/* Until the direct child is gone, time is up or somebody says so. */
+static uint32_t collect(struct run *r)
+{
+  const struct m6_options *p = r->o.options;
+  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0, end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
+  for (;;) {
+    uint64_t now = m6_monotonic_ns();
+    int beat = now - beat_ns >= M6_HEARTBEAT_MS * 500000ull, look = now - look_ns >= M6_LOOK_MS * 1000000ull;
+    if (beat) beat_ns = now;
+    if (look) look_ns = now;
+    if (r->retry || now - scan_ns >= (r->o.watch.inotify >= 0 ? 10 : 1) * M6_RESCAN_MS * 1000000ull) {
+      scan(r);
+      scan_ns = now;
+    }
+    struct m6_drained got = poll_images(r, beat, look);
+    if (now - published_ns >= M6_PUBLISH_MS * 1000000ull) {
+      publish(r, 0, M6_END_NONE);
+      published_ns = now;
+    }
+    if (now >= end_ns) return M6_END_TTL;
+    struct m6_woken w = m6_watch_wait(&r->o.watch, m6_poll_ms(&got));
+    if (w.created) scan(r);
+    if (w.signal) return M6_END_OFF;
+    if (w.ended) return M6_END_EXIT;
+    if (p->end_fd < 0 && look && !m6_proc_alive(p->pid)) return M6_END_EXIT;
+  }
+}
+
+/* Ends what still runs, takes what is left of all. */
+static void end(struct run *r)
+{
+  scan(r);
+  for (size_t n = 0; n < r->count; n++)
+    if (r->images[n]->segment && m6_image_alive(r->images[n])) m6_control_off(r->images[n], 0);
+  for (uint64_t from = m6_monotonic_ns(); m6_monotonic_ns() - from < M6_OFF_MS * 1000000ull;) {
+    int running = 0;
+    for (size_t n = 0; n < r->count; n++) {
+      struct m6_control now;
+      struct m6_drained got;
+      struct m6_image *i = r->images[n];
+      if (i->segment == NULL || i->settled || (r->main && i != r->main) || !m6_image_alive(i)) continue;
+      m6_image_drain(i, &got);
+      running |= m6_control_read(i, &now) == 0 && now.state == M6_COLLECTING;
+    }
+    if (!running) break;
+    m6_watch_wait(&r->o.watch, M6_POLL_BUSY_MS);
+  }
+  for (size_t n = 0; n < r->count; n++) {
+    struct m6_image *i = r->images[n];
+    if (i->segment == NULL || i->settled) continue;
+    m6_image_alive(i);
+    if (!i->dead) m6_control_off(i, 1);
+    i->dead = 1;
+    settle(r, i);
+  }
+  if (r->main == NULL) choose_main(r);
+}
+
+int m6_run(const struct m6_options *options, struct m6_error *e)
+{
+  struct run r;
+  memset(&r, 0, sizeof r);
+  struct rlimit files; /* two descriptors an image */
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  int status = m6_outlets_open(&r.o, options, e);
+  if (status == 0) {
+    m6_outlets_ready(&r.o);
+    scan(&r);
+    uint32_t reason = collect(&r);
+    end(&r);
+    struct m6_image *main = best(&r);
+    if (main == NULL)
+      status = m6_fail(e, M6_EXIT_NOT_LOADED, "no program of this run loaded the shim: a static or privileged program, or one that clears "
+                       "LD_PRELOAD, cannot be profiled");
+    else {
+      if (main->failed) reason = M6_END_FAILURE;
+      publish(&r, 1, reason);
+      m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
+      if (main->failed)
+        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes", (int)main->who.pid);
+    }
+  }
+  for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
+  free(r.images);
+  m6_outlets_close(&r.o);
+  return status;
+}

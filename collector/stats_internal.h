@@ -1,0 +1,78 @@
+/* stats_internal.h - what the files of libmach6stats share. Not installed; nothing here is exported from the library.
+ *
+ *   stats.c          open, refresh, navigate: the only file that touches files
+ *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
+ *   payload.c        a node as {label, stats, children}
+ *   payload_report.c the whole report
+ *   payload_encode.c a JSON value as text or as msgpack
+ */
+#ifndef M6_STATS_INTERNAL_H
+#define M6_STATS_INTERNAL_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../shm/layout.h"
+#include "../shm/snapshot.h"
+#include "mach6_stats.h"
+
+#define M6_HIDDEN __attribute__((visibility("hidden")))
+
+/* Longest label in bytes: each byte of M6_LABEL_BYTES_MAX may have been replaced by U+FFFD (3 bytes), and a note that
+ * it was cut. Paths and names in the text obey M6_TEXT_MAX. */
+#define M6_SNAP_LABEL_MAX (3u * M6_LABEL_BYTES_MAX + 64u)
+#define M6_TEXT_MAX 8192u
+
+/* Nodes that deep below the one that is converted are the last; what lies below them is only counted (`nodes_below`).
+ * Each level of a tree is two of JSON, and common readers stop at 256 (jq) or fewer than 1,000. */
+#define M6_PAYLOAD_DEPTH_MAX 120u
+
+struct mach6_node {
+  const mach6_stats *of;
+  const struct m6_snap_node *raw;
+  const char *label; /* a NUL-terminated copy */
+};
+
+struct mach6_stats {
+  int fd; /* of the live-stats file; -1 for a final snapshot */
+  pid_t pid;
+  int ended;
+  struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */
+  struct mach6_node *nodes; /* snap->node_count of them */
+  char *labels;             /* their texts, one after the other */
+};
+
+/* 0, or MACH6_EVERSION or MACH6_EINVALID. After 0 every count, offset, link and text of the block can be used without a
+ * further look: regions lie inside `bytes` and do not start in the head, links form one tree that reaches every node,
+ * texts are UTF-8 without NUL. `block` is 8-aligned and private to the caller. */
+int m6_snapshot_check(const void *block, size_t bytes) M6_HIDDEN;
+/* 1 when all of it is valid UTF-8 (RFC 3629: no surrogates, shortest forms) without NUL. */
+int m6_utf8_valid(const char *text, size_t n) M6_HIDDEN;
+
+static inline const struct m6_snap_node *m6_snap_nodes(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_node *)((const char *)s + s->nodes_offset);
+}
+static inline const struct m6_snap_spike *m6_snap_spikes(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_spike *)((const char *)s + s->spikes_offset);
+}
+static inline const struct m6_snap_frame *m6_snap_frames(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_frame *)((const char *)s + s->frames_offset);
+}
+static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
+
+/* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
+json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
+json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;
+/* Takes the reference over. */
+int m6_payload_encode(json_t *value, enum mach6_format format, char **out, size_t *bytes) M6_HIDDEN;
+
+json_t *m6_json_real(double v) M6_HIDDEN;  /* NaN and infinities become null */
+json_t *m6_json_u64(uint64_t v) M6_HIDDEN; /* saturates at 2^63-1, the largest that JSON writers agree on */
+static inline json_t *m6_json_kib(int64_t bytes) { return m6_json_real((double)bytes / 1024.0); }
+static inline json_t *m6_json_seconds(uint64_t ns) { return m6_json_real((double)ns / 1e9); }
+
+#endif

@@ -1,0 +1,36 @@
+/* stats_proc.h - what /proc says of a process, read without trust in its being there a moment later.
+ *
+ * Part of the inspectors' library: libc only. Reads /proc/PID/stat and status, which need no permission; exe and maps, which do.
+ * Thread-safe; not for signal handlers.
+ */
+#ifndef M6_STATS_PROC_H
+#define M6_STATS_PROC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct m6_proc {
+  uint64_t start_ns; /* since boot, in whole clock ticks */
+  uint64_t cpu_ns;   /* user and system time so far */
+  uint32_t uid, euid;
+  char state;        /* R, S, D, Z, ... */
+  char comm[64];
+};
+
+/* 0, ESRCH when there is no such process, or another errno (no /proc). */
+int m6_proc_read(pid_t pid, struct m6_proc *out);
+/* Length of a clock tick in ns: how far start_ns may be off. */
+uint64_t m6_proc_tick_ns(void);
+/* Does it run? A zombie does not. */
+int m6_proc_alive(pid_t pid);
+/* Identity of the executable: 0 or an errno; non-dumpable processes hide it. */
+int m6_proc_exe(pid_t pid, uint64_t *device, uint64_t *inode);
+/* Its path (NUL-terminated), length, or -1. */
+int m6_proc_exe_path(pid_t pid, char *out, size_t room);
+/* A thread's name as the kernel has it: length (without newline), or -1. */
+int m6_proc_thread_name(pid_t pid, pid_t tid, char *out, size_t room);
+/* Path of what is mapped at an address: length, or -1. */
+int m6_proc_module(pid_t pid, uint64_t address, char *out, size_t room);
+
+#endif

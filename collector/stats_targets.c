@@ -1,0 +1,235 @@
+/* stats_targets.c - see stats_targets.h. */
+#include "stats_targets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../shm/clock.h"
+#include "../shm/snapshot.h"
+#include "stats_proc.h"
+
+/* A segment of a run whose collector has not got to it yet is left alone for so long. */
+#define RUN_GRACE_NS 10000000000ull
+/* And a file that is only just being made, by whomever. */
+#define FRESH_S 3
+
+static int parse(const char *file, const char *prefix, pid_t *pid, uint64_t *load_ns)
+{
+  size_t n = strlen(prefix);
+  if (strncmp(file, prefix, n) != 0 || file[n] < '1' || file[n] > '9' || strlen(file) >= 64) return 0;
+  char *end;
+  errno = 0;
+  unsigned long p = strtoul(file + n, &end, 10);
+  if (*end != '.' || p > INT32_MAX || errno) return 0;
+  const char *hex = end + 1;
+  if (strspn(hex, "0123456789abcdef") != strlen(hex) || *hex == 0) return 0;
+  *load_ns = strtoull(hex, NULL, 16);
+  *pid = (pid_t)p;
+  return errno == 0;
+}
+
+int m6_target_parse(const char *file, pid_t *pid, uint64_t *load_ns)
+{
+  return parse(file, M6_SEGMENT_PREFIX, pid, load_ns);
+}
+
+static uint64_t own_pidns(void)
+{
+  struct stat st;
+  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+/* Is the process that a segment speaks of still the one with that pid? */
+static int same_process(const struct m6_target *t, const struct m6_proc *p)
+{
+  return p->start_ns <= t->load_ns + m6_proc_tick_ns();
+}
+
+static void identify(struct m6_target *t, const struct m6_header *h)
+{
+  t->version = h->version;
+  if (h->version != M6_LAYOUT_VERSION) {
+    t->problem = M6_TARGET_VERSION;
+    return;
+  }
+  t->state = h->state;
+  t->pointer_bits = h->pointer_bits;
+  t->unseen = h->unseen;
+  t->sessions_allowed = h->sessions_allowed;
+  t->sessions_started = h->sessions_started;
+  t->run_token = h->run_token;
+  memcpy(t->name, h->name, sizeof t->name);
+  t->name[sizeof t->name - 1] = 0;
+  uint64_t now = m6_monotonic_ns();
+  if (h->collector_pid != 0 && h->heartbeat_ns != 0 && now - h->heartbeat_ns < M6_HEARTBEAT_LOST_MS * 1000000ull &&
+      m6_proc_alive((pid_t)h->collector_pid))
+    t->collector_pid = h->collector_pid;
+  if (h->pid != (uint32_t)t->pid || h->load_ns != t->load_ns || h->size != M6_SEGMENT_BYTES ||
+      h->header_bytes != sizeof *h || h->record_bytes != sizeof(struct m6_record)) {
+    t->problem = M6_TARGET_INVALID;
+    return;
+  }
+  uint64_t ours = own_pidns();
+  if (h->pidns != 0 && ours != 0 && h->pidns != ours) {
+    t->problem = M6_TARGET_NAMESPACE;
+    return;
+  }
+  struct m6_proc p;
+  int e = m6_proc_read(t->pid, &p);
+  t->alive = e == 0 && p.state != 'Z' && p.state != 'X' && same_process(t, &p);
+  if (e != 0 && e != ESRCH) { /* no /proc here: all that can be known is whether the pid is taken */
+    t->alive = kill(t->pid, 0) == 0 || errno == EPERM;
+    p.uid = p.euid = t->uid;
+  }
+  if (!t->alive) t->problem = M6_TARGET_STALE;
+  else if (t->uid != p.uid && t->uid != p.euid) t->problem = M6_TARGET_INVALID;
+}
+
+void m6_target_look(const char *file, struct m6_target *t)
+{
+  memset(t, 0, sizeof *t);
+  snprintf(t->file, sizeof t->file, "%s", file);
+  t->problem = M6_TARGET_INVALID;
+  if (!m6_target_parse(file, &t->pid, &t->load_ns)) return;
+  char path[320];
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
+  struct stat st;
+  if (lstat(path, &st) == 0) t->uid = st.st_uid;
+  t->mine = geteuid() == 0 || t->uid == geteuid();
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    t->error = errno;
+    t->problem = M6_TARGET_UNREADABLE;
+    t->alive = m6_proc_alive(t->pid);
+    return;
+  }
+  struct m6_header h;
+  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+    t->uid = st.st_uid;
+    t->mine = geteuid() == 0 || t->uid == geteuid();
+    ssize_t n = pread(fd, &h, sizeof h, 0);
+    if (n < (ssize_t)sizeof h || h.magic == 0) {
+      t->problem = M6_TARGET_UNFINISHED;
+      t->alive = m6_proc_alive(t->pid);
+    } else if (h.magic == M6_SEGMENT_MAGIC) {
+      t->problem = M6_TARGET_FINE;
+      identify(t, &h);
+      if (t->problem == M6_TARGET_FINE && st.st_size != M6_SEGMENT_BYTES) t->problem = M6_TARGET_INVALID;
+    }
+  }
+  close(fd);
+}
+
+static int by_pid_then_newest(const void *a, const void *b)
+{
+  const struct m6_target *x = a, *y = b;
+  if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
+  return x->load_ns < y->load_ns ? 1 : x->load_ns > y->load_ns ? -1 : 0;
+}
+
+int m6_targets_list(struct m6_target **list, size_t *count)
+{
+  *list = NULL;
+  *count = 0;
+  DIR *d = opendir(M6_SEGMENT_DIR);
+  if (d == NULL) return errno;
+  size_t room = 0;
+  struct dirent *e;
+  while ((e = readdir(d)) != NULL) {
+    pid_t pid;
+    uint64_t load;
+    if (!m6_target_parse(e->d_name, &pid, &load)) continue;
+    if (*count == room) {
+      room = room ? 2 * room : 16;
+      struct m6_target *more = realloc(*list, room * sizeof **list);
+      if (more == NULL) {
+        free(*list);
+        *list = NULL;
+        closedir(d);
+        return ENOMEM;
+      }
+      *list = more;
+    }
+    m6_target_look(e->d_name, &(*list)[*count]);
+    (*count)++;
+  }
+  closedir(d);
+  if (*count > 1) qsort(*list, *count, sizeof **list, by_pid_then_newest);
+  for (size_t i = 0, newest = 0; i < *count; i++) { /* exec replaced these images; their pid lives on in the newest */
+    struct m6_target *t = &(*list)[i], *n = &(*list)[newest];
+    if (t->problem != M6_TARGET_FINE) continue;
+    if (i > newest && n->problem == M6_TARGET_FINE && n->pid == t->pid) {
+      t->problem = M6_TARGET_STALE;
+      t->alive = 0;
+    } else {
+      newest = i;
+    }
+  }
+  return 0;
+}
+
+/* Unlinks a file of ours that nobody holds a lock on. */
+static int unlink_free(const char *file, int young_is_kept)
+{
+  char path[320];
+  struct stat st;
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), gone = 0;
+  if (fd < 0) return 0;
+  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || geteuid() == 0) &&
+      (!young_is_kept || time(NULL) - st.st_mtime > FRESH_S) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    gone = unlink(path) == 0;
+  close(fd);
+  return gone;
+}
+
+/* Live stats are of use while their collector lives. */
+static int stats_abandoned(const char *file)
+{
+  char path[320];
+  struct m6_stats_head h;
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
+  int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return 0;
+  ssize_t n = pread(fd, &h, sizeof h, 0);
+  close(fd);
+  return n < (ssize_t)sizeof h || h.magic != M6_STATS_MAGIC || !m6_proc_alive((pid_t)h.collector_pid);
+}
+
+size_t m6_reap(void)
+{
+  size_t gone = 0, count;
+  struct m6_target *list;
+  if (m6_targets_list(&list, &count) != 0) return 0;
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  uint64_t boot_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  for (size_t i = 0; i < count; i++) {
+    const struct m6_target *t = &list[i];
+    int stale = t->problem == M6_TARGET_STALE || (t->problem == M6_TARGET_UNFINISHED && !t->alive);
+    if (!stale || !t->mine) continue;
+    if (t->run_token != 0 && boot_ns < t->load_ns + RUN_GRACE_NS) continue;
+    gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);
+  }
+  free(list);
+  DIR *d = opendir(M6_SEGMENT_DIR);
+  if (d == NULL) return gone;
+  struct dirent *e;
+  while ((e = readdir(d)) != NULL) {
+    pid_t pid;
+    uint64_t load;
+    if (parse(e->d_name, M6_STATS_PREFIX, &pid, &load) && stats_abandoned(e->d_name))
+      gone += (size_t)unlink_free(e->d_name, 1);
+  }
+  closedir(d);
+  return gone;
+}

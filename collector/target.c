@@ -1,0 +1,273 @@
+/* target.c - see target.h. */
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <gelf.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "stats_proc.h"
+
+#define HOW_TO_LOAD "start it with LD_PRELOAD=/path/to/libmach6.so, or by `mach6 run -- PROGRAM`"
+
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
+
+/* What keeps a preload out of an executable: 1 static, 2 privileged, 0 nothing that can be seen. */
+static int unattachable(pid_t pid)
+{
+  char path[64];
+  struct stat st;
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC), kind = 0;
+  if (fd < 0) return 0;
+  char capability[64];
+  if (fstat(fd, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID))) kind = 2;
+  if (fgetxattr(fd, "security.capability", capability, sizeof capability) > 0) kind = 2;
+  elf_version(EV_CURRENT);
+  Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+  size_t count = 0;
+  if (elf != NULL && elf_kind(elf) == ELF_K_ELF && elf_getphdrnum(elf, &count) == 0 && count > 0 && kind == 0) {
+    kind = 1;
+    for (size_t i = 0; i < count; i++) {
+      GElf_Phdr header;
+      if (gelf_getphdr(elf, (int)i, &header) != NULL && header.p_type == PT_INTERP) kind = 0;
+    }
+  }
+  if (elf != NULL) elf_end(elf);
+  close(fd);
+  return kind;
+}
+
+static int refuse_not_loaded(pid_t pid, struct m6_error *e)
+{
+  struct m6_proc p;
+  int error = m6_proc_read(pid, &p);
+  if (error == ESRCH)
+    return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
+  if (error)
+    return m6_fail(e, M6_EXIT_OTHER, "cannot read /proc/%d/stat: %s; mach6 needs /proc to be sure whom it captures", (int)pid,
+                   strerror(error));
+  if (p.state == 'Z')
+    return m6_fail(e, M6_EXIT_NO_TARGET, "process %d (%s) has ended already", (int)pid, m6_plain(p.comm, sizeof p.comm));
+  const char *name = m6_plain(p.comm, sizeof p.comm);
+  switch (unattachable(pid)) {
+  case 1:
+    return m6_fail(e, M6_EXIT_UNATTACHABLE, "process %d (%s) cannot be attached: its program is statically linked, so no preload is "
+                   "loaded into it; link it dynamically", (int)pid, name);
+  case 2:
+    return m6_fail(e, M6_EXIT_UNATTACHABLE, "process %d (%s) cannot be attached: its program is setuid, setgid or has capabilities, so the "
+                   "loader ignores LD_PRELOAD; run a copy without them", (int)pid, name);
+  }
+  if (geteuid() != 0 && p.uid != geteuid() && p.euid != geteuid())
+    return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d (%s) is another user's (uid %u): run the collector as that user or as root",
+                   (int)pid, name, p.uid);
+  return m6_fail(e, M6_EXIT_NOT_LOADED, "process %d (%s) has not loaded the shim: " HOW_TO_LOAD, (int)pid, name);
+}
+
+static int refuse(const struct m6_target *t, struct m6_error *e)
+{
+  const char *file = t->file;
+  switch (t->problem) {
+  case M6_TARGET_UNREADABLE:
+    if (t->error == EACCES || t->error == EPERM)
+      return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d is another user's (uid %u): run the collector as that user or as root",
+                     (int)t->pid, t->uid);
+    return m6_fail(e, t->error == ENOENT ? M6_EXIT_NO_TARGET : M6_EXIT_OTHER, "cannot open " M6_SEGMENT_DIR "/%s: %s", file,
+                   strerror(t->error));
+  case M6_TARGET_UNFINISHED:
+    return m6_fail(e, M6_EXIT_NOT_LOADED, "the shim in process %d has not finished its segment (%s): try again, or " HOW_TO_LOAD,
+                   (int)t->pid, file);
+  case M6_TARGET_VERSION:
+    return m6_fail(e, M6_EXIT_VERSION, "process %d has loaded a shim of another version (layout %u, this collector reads %u): restart "
+                   "it with the libmach6.so that belongs to this collector", (int)t->pid, t->version, M6_LAYOUT_VERSION);
+  case M6_TARGET_STALE:
+    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s belongs to a process that is gone; `mach6 ps` removes it", file);
+  case M6_TARGET_NAMESPACE:
+    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s was made in another pid namespace: run the collector inside of it", file);
+  case M6_TARGET_INVALID:
+    return m6_fail(e, M6_EXIT_INVALID, "segment " M6_SEGMENT_DIR "/%s is not what a shim writes (size, owner or identity are wrong): "
+                   "remove it and restart the program", file);
+  }
+  return m6_fail(e, M6_EXIT_OTHER, "segment %s cannot be used", file);
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+static int list_targets(struct m6_target **list, size_t *count, struct m6_error *e)
+{
+  int error = m6_targets_list(list, count);
+  if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot list " M6_SEGMENT_DIR ": %s", strerror(error));
+  return 0;
+}
+
+int m6_find_pid(pid_t pid, char file[64], struct m6_error *e)
+{
+  struct m6_target *list;
+  size_t count;
+  if (list_targets(&list, &count, e)) return e->status;
+  const struct m6_target *bad = NULL;
+  int status = -1;
+  for (size_t i = 0; i < count && status < 0; i++) {
+    if (list[i].pid != pid) continue;
+    if (list[i].problem == M6_TARGET_FINE) {
+      memcpy(file, list[i].file, 64);
+      status = 0;
+    } else if (bad == NULL && list[i].problem != M6_TARGET_STALE) {
+      bad = &list[i];
+    }
+  }
+  if (status < 0) status = bad ? refuse(bad, e) : refuse_not_loaded(pid, e);
+  free(list);
+  return status;
+}
+
+int m6_find_name(const char *glob, char file[64], struct m6_error *e)
+{
+  struct m6_target *list;
+  size_t count, found = 0;
+  if (list_targets(&list, &count, e)) return e->status;
+  char pids[256] = "";
+  for (size_t i = 0; i < count; i++) {
+    if (list[i].problem != M6_TARGET_FINE || fnmatch(glob, list[i].name, 0) != 0) continue;
+    memcpy(file, list[i].file, 64);
+    size_t at = strlen(pids);
+    snprintf(pids + at, sizeof pids - at, "%s%d", found ? ", " : "", (int)list[i].pid);
+    found++;
+  }
+  free(list);
+  if (found == 1) return 0;
+  if (found > 1)
+    return m6_fail(e, M6_EXIT_USAGE, "%zu targets are named '%s' (pids %s): choose one with --pid", found, glob, pids);
+  return m6_fail(e, M6_EXIT_NO_TARGET, "no target is named '%s': `mach6 ps` lists those there are; " HOW_TO_LOAD, glob);
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_token, struct m6_error *e)
+{
+  memset(i, 0, sizeof *i);
+  i->fd = i->pidfd = -1;
+  i->who = *who;
+  int in_run = run_token != 0 && i->who.run_token == run_token;
+  if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE)) return refuse(&i->who, e);
+  char path[128];
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
+  i->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  struct stat st;
+  if (i->fd < 0 || fstat(i->fd, &st) != 0) {
+    i->who.problem = M6_TARGET_UNREADABLE;
+    i->who.error = errno;
+    m6_image_release(i, 0);
+    return refuse(&i->who, e);
+  }
+  if (!S_ISREG(st.st_mode) || st.st_size != M6_SEGMENT_BYTES || st.st_uid != i->who.uid) {
+    i->who.problem = M6_TARGET_INVALID;
+    m6_image_release(i, 0);
+    return refuse(&i->who, e);
+  }
+  if (flock(i->fd, LOCK_EX | LOCK_NB) != 0 || (i->who.collector_pid != 0 && i->who.collector_pid != (uint32_t)getpid())) {
+    m6_image_release(i, 0);
+    return m6_fail(e, M6_EXIT_CAPTURED, "process %d is captured already, by collector %u: wait for it to end, or end it with SIGINT",
+                   (int)i->who.pid, i->who.collector_pid);
+  }
+  i->segment = mmap(NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, i->fd, 0);
+  if (i->segment == MAP_FAILED) {
+    int error = errno;
+    i->segment = NULL;
+    m6_image_release(i, 0);
+    return m6_fail(e, M6_EXIT_OTHER, "cannot map " M6_SEGMENT_DIR "/%s: %s", i->who.file, strerror(error));
+  }
+  if (i->who.problem == M6_TARGET_STALE) i->dead = 1;
+  else i->pidfd = (int)syscall(SYS_pidfd_open, i->who.pid, 0);
+  struct m6_proc p;
+  if (!i->dead && m6_proc_read(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns;
+  if (in_run) i->cpu_start_ns = 0; /* its session began with it */
+  i->exe_known = m6_proc_exe(i->who.pid, &i->exe_device, &i->exe_inode) == 0;
+  if (m6_proc_exe_path(i->who.pid, i->exe, sizeof i->exe) < 0) i->exe[0] = 0;
+  return 0;
+}
+
+void m6_image_unlink(struct m6_image *i)
+{
+  char path[128];
+  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
+  if (i->fd < 0) return; /* it went before; the name may be another's by now */
+  unlink(path);
+  close(i->fd);
+  i->fd = -1;
+}
+
+void m6_image_release(struct m6_image *i, int unlink_it)
+{
+  if (i->segment) munmap(i->segment, M6_SEGMENT_BYTES);
+  if (i->capture) i->capture->segment = NULL;
+  i->segment = NULL;
+  if (unlink_it) m6_image_unlink(i);
+  if (i->fd >= 0) close(i->fd);
+  if (i->pidfd >= 0) close(i->pidfd);
+  i->fd = i->pidfd = -1;
+}
+
+static int process_gone(const struct m6_image *i)
+{
+  if (i->pidfd >= 0) {
+    struct pollfd p = {i->pidfd, POLLIN, 0};
+    return poll(&p, 1, 0) > 0;
+  }
+  struct m6_proc p;
+  int e = m6_proc_read(i->who.pid, &p);
+  return e == ESRCH || (e == 0 && (p.state == 'Z' || p.start_ns > i->who.load_ns + m6_proc_tick_ns()));
+}
+
+int m6_image_running(struct m6_image *i)
+{
+  if (i->dead) return 0;
+  if (!process_gone(i)) return 1;
+  i->dead = 1;
+  i->end_reason = M6_END_EXIT;
+  return 0;
+}
+
+int m6_image_alive(struct m6_image *i)
+{
+  uint64_t device, inode;
+  if (!m6_image_running(i)) return 0;
+  if (i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
+             (device != i->exe_device || inode != i->exe_inode)) {
+    i->dead = 1;
+    i->end_reason = M6_END_EXEC;
+  }
+  return !i->dead;
+}
+
+void m6_image_look(struct m6_image *i)
+{
+  struct m6_proc p;
+  if (m6_proc_read(i->who.pid, &p) == 0 && p.start_ns <= i->who.load_ns + m6_proc_tick_ns()) i->cpu_ns = p.cpu_ns;
+  if (i->dead || i->capture == NULL) return;
+  for (uint32_t s = 0; s < M6_STREAMS; s++) {
+    const struct m6_stream *stream = &i->capture->head.streams[s];
+    if (stream->caller == 0 || i->caller[s][0] != 0) continue;
+    if (m6_proc_module(i->who.pid, stream->caller, i->caller[s], sizeof i->caller[s]) < 0) strcpy(i->caller[s], "?");
+  }
+}
+
+int m6_image_guarded(struct m6_image *i, void (*fn)(void *), void *arg)
+{
+  if (i->segment == NULL || i->failed) return -1;
+  if (m6_guarded(fn, arg, i->segment, M6_SEGMENT_BYTES) == 0) return 0;
+  i->failed = 1;
+  i->end_reason = M6_END_FAILURE;
+  return -1;
+}

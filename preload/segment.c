@@ -1,0 +1,338 @@
+/* segment.c - the target's shared memory, the control line, and the one reason on stderr.
+ *
+ * Promise: nothing of the segment is written before it was populated, so a full /dev/shm is an error code here and never
+ * a SIGBUS. No descriptor stays open. A session starts and stops by one compare-and-swap each; nobody waits for anybody.
+ * May call: system calls (none of these is a cancellation point) and plain libc calls that neither allocate nor lock. errno
+ * is kept by everything that hooks call.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
+#include "internal.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct m6_header *m6_seg;
+uint32_t m6_clock_kind = M6_CLOCK_MONOTONIC;
+uint32_t m6_session_seen;
+uint32_t m6_site_key;
+
+static char path[80];
+static uint32_t switching;  /* 1: somebody starts or stops a session */
+static uint32_t poll_count; /* of all threads, roughly */
+static const uintptr_t *current_break;
+
+/* ---- text without stdio ----------------------------------------------------------------------------------------- */
+
+struct text {
+  char *at, *end;
+};
+static void put(struct text *t, const char *s)
+{
+  while (*s && t->at < t->end) *t->at++ = *s++;
+}
+static void put_number(struct text *t, uint64_t v, unsigned base)
+{
+  char digits[24], *d = digits + sizeof digits;
+  *--d = 0;
+  do *--d = "0123456789abcdef"[v % base];
+  while (v /= base);
+  put(t, d);
+}
+
+void m6_reason(int asked_for, const char *what, int err)
+{
+  static const struct {
+    int e;
+    const char *text;
+  } known[] = {{EACCES, "permission denied"}, {EPERM, "not permitted"},       {ENOENT, "no such file or directory"},
+               {ENOSPC, "no space left"},     {EFAULT, "no space left"},      {ENOMEM, "out of memory"},
+               {EMFILE, "too many open files"}, {ENFILE, "too many open files"}, {EROFS, "read-only file system"},
+               {EINVAL, "not supported"},     {EFBIG, "file size limit"},     {ENOTDIR, "not a directory"}};
+  static uint32_t said;
+  if (!asked_for && !m6_options.verbose) return;
+  uint32_t never = 0;
+  if (!m6_claim(&said, &never, 1)) return;
+  int e = errno;
+  char line[256];
+  struct text t = {line, line + sizeof line - 1};
+  put(&t, "mach6: ");
+  put(&t, what);
+  if (err) {
+    const char *word = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+      if (known[i].e == err) word = known[i].text;
+    put(&t, ": ");
+    if (word)
+      put(&t, word);
+    else {
+      put(&t, "errno ");
+      put_number(&t, (unsigned)err, 10);
+    }
+  }
+  *t.at++ = '\n';
+  syscall(SYS_write, 2, line, (size_t)(t.at - line));
+  errno = e;
+}
+
+/* ---- reserving -------------------------------------------------------------------------------------------------- */
+
+#define PAGES (M6_SEGMENT_BYTES / M6_PAGE)
+static uint64_t present_pages[(PAGES + 63) / 64]; /* shared or: a page that is reserved stays so */
+
+static int page_there(uint32_t page) { return !!(m6_observe(&present_pages[page / 64]) & 1ull << page % 64); }
+
+int m6_populate(uint32_t offset, uint32_t bytes)
+{
+  uint32_t first = offset / M6_PAGE, last = (offset + bytes - 1) / M6_PAGE;
+  int keep = errno, e = 0;
+  if (syscall(SYS_madvise, (char *)m6_seg + (size_t)first * M6_PAGE, (size_t)(last - first + 1) * M6_PAGE, MADV_POPULATE_WRITE)) {
+    e = errno;
+    if (e == EFAULT) e = ENOSPC;
+  } else {
+    for (uint32_t p = first; p <= last; p++) m6_shared_or(&present_pages[p / 64], 1ull << p % 64);
+  }
+  errno = keep;
+  return e;
+}
+
+int m6_ensure(uint32_t offset, uint32_t bytes)
+{
+  for (uint32_t p = offset / M6_PAGE; p <= (offset + bytes - 1) / M6_PAGE; p++)
+    if (!page_there(p)) return m6_populate(offset, bytes);
+  return 0;
+}
+
+/* ---- creating --------------------------------------------------------------------------------------------------- */
+
+static uint64_t boot_time_ns(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t pid_namespace(void)
+{
+  struct stat s;
+  return stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
+}
+
+static void *map_shared(int fd)
+{
+#ifdef SYS_mmap2
+  return (void *)syscall(SYS_mmap2, NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+#else
+  return (void *)syscall(SYS_mmap, NULL, M6_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+#endif
+}
+
+/* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done. */
+static int make_file(const char **what)
+{
+  int e = 0, fd;
+  struct rlimit limit;
+  *what = "cannot create a segment in " M6_SEGMENT_DIR;
+  /* Growing a file beyond RLIMIT_FSIZE is a signal, not an error. */
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < M6_SEGMENT_BYTES) return EFBIG;
+  fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return errno;
+  if (syscall(SYS_fchmod, fd, 0600) || ftruncate(fd, M6_SEGMENT_BYTES)) e = errno; /* umask 0777 has made it mode 0 */
+  void *at = MAP_FAILED;
+  if (!e) {
+    *what = "cannot map a segment";
+    at = map_shared(fd);
+    if (at == MAP_FAILED) e = errno;
+  }
+  if (!e) {
+    *what = "cannot reserve memory in " M6_SEGMENT_DIR;
+    m6_seg = at;
+    e = m6_populate(0, M6_OFF_SLOTS + M6_PAGE);
+    if (!e) e = m6_populate(M6_OFF_LABELS, M6_PAGE);
+    /* A kernel before 5.14 does not know the advice: reserve all of it the old way. */
+    if (e == EINVAL && (e = posix_fallocate(fd, 0, M6_SEGMENT_BYTES)) == 0) memset(present_pages, 0xff, sizeof present_pages);
+  }
+  syscall(SYS_close, fd);
+  if (!e) return 0;
+  m6_seg = NULL;
+  if (at != MAP_FAILED) syscall(SYS_munmap, at, M6_SEGMENT_BYTES);
+  syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+  return e;
+}
+
+/* Does a file hold this word? It is read once, 255 bytes at most. */
+static int file_says(const char *file, const char *word)
+{
+  char line[256];
+  int fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  long n = syscall(SYS_read, fd, line, sizeof line - 1);
+  syscall(SYS_close, fd);
+  line[n > 0 ? n : 0] = 0;
+  return strstr(line, word) != NULL;
+}
+
+/* The time-stamp counter is good where the kernel would use it itself, or, under a hypervisor whose clock the kernel prefers,
+ * where the processor says that it never stops nor changes pace. */
+static uint32_t choose_clock(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+#define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/"
+  unsigned a, b, c, d;
+  if (file_says(CLOCKSOURCE "available_clocksource", "tsc")) return M6_CLOCK_TSC;
+  if (file_says(CLOCKSOURCE "current_clocksource", "kvm-clock") && __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8)
+    return M6_CLOCK_TSC;
+#endif
+  return M6_CLOCK_MONOTONIC;
+}
+
+int m6_segment_create(void)
+{
+  struct text t = {path, path + sizeof path - 1};
+  uint64_t load = boot_time_ns();
+  const char *what;
+  int e, pid = (int)syscall(SYS_getpid);
+  put(&t, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX);
+  put_number(&t, (unsigned)pid, 10);
+  put(&t, ".");
+  put_number(&t, load, 16);
+  if ((e = make_file(&what)) != 0) {
+    m6_reason(m6_options.run, what, e);
+    return e;
+  }
+  struct m6_header *h = m6_seg;
+  h->version = M6_LAYOUT_VERSION;
+  h->pointer_bits = sizeof(void *) * 8;
+  h->size = M6_SEGMENT_BYTES;
+  h->pid = (uint32_t)pid;
+  h->uid = geteuid();
+  h->load_ns = load;
+  m6_site_key = (uint32_t)load | 1;
+  h->run_token = m6_options.run_token;
+  h->pidns = pid_namespace();
+  h->header_bytes = sizeof *h;
+  h->record_bytes = sizeof(struct m6_record);
+  h->clock_kind = m6_clock_kind = choose_clock(); /* now: later there may be a filter on system calls */
+  h->sessions_allowed = m6_options.sessions;
+  h->slots_used = 1;
+  if (program_invocation_short_name) strncpy(h->name, program_invocation_short_name, sizeof h->name - 1);
+  current_break = (const uintptr_t *)m6_next("__curbrk");
+  m6_publish(&h->magic, M6_SEGMENT_MAGIC);
+  return 0;
+}
+
+/* ---- sessions --------------------------------------------------------------------------------------------------- */
+
+/* libc keeps the break in a variable; reading it is no system call. 0 where there is none. */
+static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
+
+static void look_at_break(void)
+{
+  uint64_t now = break_now();
+  if (m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
+}
+
+static void start(int64_t live)
+{
+  struct m6_header *h = m6_seg;
+  h->start_live = live;
+  h->start_mono_ns = m6_monotonic_ns();
+  h->start_clock = m6_now();
+  h->brk_start = h->brk_now = break_now();
+  h->end_reason = M6_END_NONE;
+  uint32_t ordinal = h->sessions_started + 1;
+  m6_poke(&h->sessions_started, ordinal);
+  m6_publish(&h->state, M6_COLLECTING);
+  if (!(m6_peek(&h->unseen) & M6_UNSEEN_MALLOC_NOT_FIRST)) m6_publish(&m6_gate.counting, ordinal);
+  m6_publish(&m6_gate.collecting, ordinal);
+}
+
+static void stop(uint32_t reason)
+{
+  m6_poke(&m6_gate.counting, 0);
+  m6_poke(&m6_gate.collecting, 0);
+  m6_poke(&m6_session_seen, m6_peek(&m6_seg->session));
+  look_at_break();
+  m6_poke(&m6_seg->end_reason, reason);
+  m6_publish(&m6_seg->state, M6_ENDED);
+}
+
+void m6_segment_start(void)
+{
+  if (m6_options.sessions == 0) {
+    m6_reason(1, "MACH6_SESSIONS=0 refuses every session; nothing is collected", 0);
+    return;
+  }
+  start(0);
+}
+
+static int heartbeat_lost(uint64_t now)
+{
+  uint64_t beat = m6_peek(&m6_seg->heartbeat_ns);
+  if (beat == 0) return 0;
+  if (!now) now = m6_monotonic_ns();
+  return now > beat && now - beat > M6_HEARTBEAT_LOST_MS * 1000000ull;
+}
+
+void m6_poll_control(uint64_t now)
+{
+  struct m6_header *h = m6_seg;
+  if (!h || !m6_peek(&m6_gate.alive)) return;
+  uint32_t want = m6_observe(&h->want), session = m6_peek(&h->session), end = M6_END_NONE;
+  int open = m6_peek(&m6_gate.collecting) != 0;
+  if (open) {
+    uint32_t n = m6_peek(&poll_count) + 1;
+    m6_poke(&poll_count, n);
+    look_at_break();
+    if (want == M6_WANT_OFF)
+      end = M6_END_OFF;
+    else if ((now || n % 64 == 0) && heartbeat_lost(now))
+      end = M6_END_COLLECTOR_LOST;
+    else
+      return;
+  } else if (want != M6_WANT_ON || session == m6_peek(&m6_session_seen)) {
+    return;
+  }
+  uint32_t nobody = 0;
+  uint64_t signals[2];
+  m6_signals_off(signals); /* a cancellation in here would leave `switching` set for ever */
+  if (!m6_claim(&switching, &nobody, 1)) {
+    m6_signals_back(signals);
+    return;
+  }
+  if (open == (m6_peek(&m6_gate.collecting) != 0)) { /* nobody else was faster */
+    if (open) {
+      stop(end);
+    } else {
+      m6_poke(&m6_session_seen, session);
+      if (h->sessions_started < h->sessions_allowed && !heartbeat_lost(0)) start((int64_t)m6_process_reading().live);
+    }
+  }
+  m6_publish(&switching, 0);
+  m6_signals_back(signals);
+}
+
+/* The shim's destructor. What a collector has seen, or will, is the collector's to remove. */
+void m6_segment_exit(void)
+{
+  struct m6_header *h = m6_seg;
+  int e = errno;
+  if (!h) return;
+  look_at_break();
+  m6_poke(&h->exited_clock, m6_now());
+  if (h->run_token == 0 && m6_peek(&h->heartbeat_ns) == 0 && m6_peek(&h->state) == M6_INERT)
+    syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+  errno = e;
+}

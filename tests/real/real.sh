@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# real.sh - what the tests with games that nobody here wrote share.
+#
+# A game runs twice: as it is, and under `mach6 run` beside a counting preload that shares no code with mach6. The second must behave as the
+# first, its books must close, its allocations must be those that the preload counted.
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+J=$TMP/report.json
+
+# What a game says, without what differs from run to run: numbers, addresses, times.
+plain() { sed -E 's/\x1b\[[0-9;]*m//g; s/0x[0-9a-fA-F]+/0xN/g; s/[0-9]+([.:][0-9]+)*/N/g' "$1" | eval "${REAL_FILTER:-cat}"; }
+
+# _end_after SECONDS FILES COMMAND... - runs it; after that many seconds (0: never) it gets SIGTERM. Sets rc.
+_end_after() {
+  local seconds=$1 files=$2
+  shift 2
+  "$@" >"$files.out" 2>"$files.err" </dev/null &
+  local p=$! i=0
+  _pids+=("$p")
+  if [[ $seconds != 0 ]]; then
+    while ((i++ < seconds * 10)) && alive "$p"; do sleep 0.1; done
+    alive "$p" && kill -TERM "$p"
+  fi
+  rc=0
+  wait "$p" 2>/dev/null || rc=$?
+  unset '_pids[-1]'
+}
+
+# real [-t SECONDS] [-s SETUP] [-p] COMMAND... - both runs and what must hold for every game. -t: ended by SIGTERM after that
+# long. -s: a command that prepares the working directory, which is a new one for each run. -p: presents are counted
+# independently, too. Afterwards $J is the report, $without_rc the status of the plain run.
+real() {
+  local seconds=0 setup=: preload=$P/libcountpreload.so
+  while [[ $1 == -* ]]; do
+    case $1 in
+      -t) seconds=$2; shift 2 ;;
+      -s) setup=$2; shift 2 ;;
+      -p) preload+=:$P/libcountpresent.so; shift ;;
+    esac
+  done
+  mkdir -p "$TMP/plain.d" "$TMP/mach6.d" "$TMP/counts"
+  cd "$TMP/plain.d" && $setup
+  _end_after "$seconds" "$TMP/plain" "$@"
+  without_rc=$rc
+  cd "$TMP/mach6.d" && $setup
+  _end_after "$seconds" "$TMP/mach6" \
+    env COUNT_DIR="$TMP/counts" LD_PRELOAD="$preload" "$MACH6" run --json "$J" -- "$@"
+  cd "$TMP" || exit 99
+  is "$rc" "$without_rc" "exit status as without mach6" || diag "$(tail -n 20 "$TMP/mach6.err")"
+  plain "$TMP/plain.out" >"$TMP/plain.txt"
+  plain "$TMP/mach6.out" >"$TMP/mach6.txt"
+  same_file "$TMP/mach6.txt" "$TMP/plain.txt" "stdout as without mach6"
+  check "there is a report" test -s "$J" || { diag "$(tail -n 20 "$TMP/mach6.err")"; done_testing; }
+  is "$(json "$J" .books.closed)" true "the books close" || diag "$(json "$J" '.books, .losses')"
+  is "$(json "$J" '(.books.sum_d_bytes + .books.sum_i_bytes) == (.books.reading_now_bytes - .books.reading_start_bytes)')" true \
+    "sum D + sum I = what the reading changed by"
+  is "$(json "$J" '.allocs.counted')" true "allocations are counted"
+  # A process that is killed in the middle of a call may have been counted by one of the two: one call a thread.
+  slack=0
+  [[ $rc -lt 128 ]] || slack=$(json "$J" .session.threads.seen)
+  compare_counts
+}
+
+# The report's totals against the preload's.
+compare_counts() {
+  local kind pid ours theirs
+  pid=$(json "$J" .target.pid)
+  if ! "$P/count_show" "$TMP/counts/$pid" >"$TMP/counts.json"; then
+    not_ok "the counting preload was there" "$(ls "$TMP/counts")"
+    return
+  fi
+  # operator new comes through malloc for the preload, and is a kind of its own for mach6.
+  for kind in malloc+new calloc realloc aligned; do
+    ours=$(json "$J" ".allocs | [$(sed 's/[a-z]*/.&.count/g; s/+/,/g' <<<"$kind")] | add")
+    theirs=$(json "$TMP/counts.json" ".${kind%+*}")
+    within "$ours" $((theirs - slack)) $((theirs + slack)) "$kind: $theirs calls, by both counts"
+  done
+  ours=$(json "$J" .allocs.frees) theirs=$(json "$TMP/counts.json" .frees)
+  within "$ours" $((theirs - slack)) $((theirs + slack)) "free: $theirs blocks, by both counts"
+  if [[ $slack == 0 ]]; then
+    is "$(json "$J" .allocs.total.bytes)" "$(json "$TMP/counts.json" '.malloc_bytes + .calloc_bytes + .realloc_bytes + .aligned_bytes')" \
+      "bytes handed out, by both counts"
+    is "$(json "$J" .allocs.freed_bytes)" "$(json "$TMP/counts.json" '.freed_bytes + .old_bytes')" "bytes given back, by both counts"
+  fi
+}
+
+# presents_as NUMBER SYMBOL - as many as the other preload counted; NUMBER is the symbol's in its table.
+presents_as() {
+  local theirs
+  theirs=$(od -A n -t u8 -j $(($1 * 8)) -N 8 "$TMP/counts/$(json "$J" .target.pid).presents" | tr -d ' ')
+  within "$(json "$J" .presents)" $((theirs - (slack > 0))) $((theirs + (slack > 0))) "$theirs presents by $2, by both counts"
+}
+# presents LOW HIGH - and the node `frame` counts one less.
+presents() {
+  local n
+  n=$(json "$J" .presents)
+  within "$n" "$1" "$2" "$n presents"
+  is "$(json "$J" '[.root.children[] | select(.label == "frame") | .stats.count] | add')" "$((n - 1))" "the node frame counts presents - 1"
+}
+# source_is SYMBOL ROUTE - regular expressions.
+source_is() {
+  like "$(json "$J" '.frame_source | .symbol + " by " + .route')" "^($1) by ($2)\$" "frames from $1 by $2"
+}
+# allocs_a_frame LOW HIGH - the average inside frames.
+allocs_a_frame() {
+  local n
+  n=$(json "$J" '.root.children[] | select(.label == "frame") | (.stats.allocs // .stats["allocs.total"]) / .stats.count')
+  within "$n" "$1" "$2" "allocations a frame"
+}

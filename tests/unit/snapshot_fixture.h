@@ -1,0 +1,245 @@
+/* snapshot_fixture.h - builds snapshots as a collector would, for tests: add nodes and text, then fx_block.
+ *
+ * No promise of speed; aborts when a test asks for more than it has room for. Only tests include it.
+ */
+#ifndef SNAPSHOT_FIXTURE_H
+#define SNAPSHOT_FIXTURE_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shm/layout.h"
+#include "shm/present.h"
+#include "shm/snapshot.h"
+
+struct fx {
+  struct m6_snapshot head;
+  struct m6_snap_node *nodes;
+  struct m6_snap_spike spikes[M6_SPIKES_RETAINED];
+  struct m6_snap_frame *frames;
+  char *text;
+};
+
+static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
+{
+  uint32_t at = f->head.text_bytes;
+  f->text = realloc(f->text, at + n + 1);
+  memcpy(f->text + at, s, n);
+  f->head.text_bytes += (uint32_t)n;
+  return at;
+}
+
+/* The new node's index; it becomes its parent's last child. */
+static inline uint32_t fx_node_n(struct fx *f, uint32_t parent, uint32_t kind, const char *label, size_t n)
+{
+  uint32_t i = f->head.node_count++;
+  if (i >= M6_NODES_MAX) abort();
+  f->nodes[i] = (struct m6_snap_node){.parent = parent, .kind = kind, .label_bytes = (uint32_t)n};
+  f->nodes[i].label_offset = fx_text(f, label, n);
+  if (i == 0) return 0;
+  uint32_t *link = &f->nodes[parent].first_child;
+  while (*link) link = &f->nodes[*link].next_sibling;
+  *link = i;
+  return i;
+}
+static inline uint32_t fx_node(struct fx *f, uint32_t parent, uint32_t kind, const char *label)
+{
+  return fx_node_n(f, parent, kind, label, strlen(label));
+}
+
+/* Times in microseconds: what one call took at the median, and at most. */
+static inline void fx_fill(struct fx *f, uint32_t node, uint64_t count, double p50_us, double max_us, int64_t d_sum,
+                           uint64_t allocs)
+{
+  struct m6_snap_node *n = &f->nodes[node];
+  n->count = count;
+  n->reservoir = count < M6_RESERVOIR ? (uint32_t)count : M6_RESERVOIR;
+  n->time_p50 = (uint64_t)(p50_us * 1e3);
+  n->time_p10 = (uint64_t)(p50_us * 0.9e3);
+  n->time_p90 = (uint64_t)(p50_us * 1.2e3);
+  n->time_max = (uint64_t)(max_us * 1e3);
+  n->time_sum = (uint64_t)(p50_us * 1.03e3 * (double)count);
+  n->d_sum = d_sum;
+  n->d_max = count ? d_sum / (int64_t)count * 3 : 0;
+  n->allocs = allocs;
+}
+
+static inline void fx_init(struct fx *f, const char *name)
+{
+  memset(f, 0, sizeof *f);
+  f->nodes = calloc(M6_NODES_MAX, sizeof *f->nodes);
+  f->frames = calloc(M6_FRAMES_RETAINED, sizeof *f->frames);
+  struct m6_snapshot *h = &f->head;
+  h->magic = M6_SNAPSHOT_MAGIC;
+  h->version = M6_SNAPSHOT_VERSION;
+  h->head_bytes = sizeof *h;
+  h->pid = 4711;
+  h->uid = 1000;
+  h->pointer_bits = 64;
+  h->name_offset = fx_text(f, name, strlen(name));
+  h->name_bytes = (uint32_t)strlen(name);
+  char exe[256];
+  snprintf(exe, sizeof exe, "/usr/games/%s", name);
+  h->exe_offset = fx_text(f, exe, strlen(exe));
+  h->exe_bytes = (uint32_t)strlen(exe);
+  h->state = M6_ENDED;
+  h->end_reason = M6_END_EXIT;
+  h->level = M6_LEVEL_LITE;
+  h->session = 1;
+  h->started_unix_ns = 1700000000000000000u;
+  h->ttl_ns = 300000000000u;
+  h->clock_kind = M6_CLOCK_TSC;
+  h->fps = h->low_1pct_fps = h->low_01pct_fps = NAN;
+  h->leak_per_frame = h->leak_ci = NAN;
+  h->price_pair_ns = h->price_scope_ns = h->price_frame_ns = NAN;
+  h->closed = 1;
+  fx_node(f, 0, M6_NODE_ROOT, name);
+}
+
+/* The whole block, malloc'ed; *bytes its size. */
+static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
+{
+  struct m6_snapshot *h = &f->head;
+  h->nodes_offset = sizeof *h;
+  h->spikes_offset = h->nodes_offset + h->node_count * sizeof *f->nodes;
+  h->frames_offset = h->spikes_offset + h->spike_count * sizeof *f->spikes;
+  h->text_offset = h->frames_offset + h->frame_count * sizeof *f->frames;
+  h->bytes = (h->text_offset + h->text_bytes + 7) & ~7ull;
+  char *b = calloc(1, h->bytes);
+  memcpy(b, h, sizeof *h);
+  memcpy(b + h->nodes_offset, f->nodes, h->node_count * sizeof *f->nodes);
+  memcpy(b + h->spikes_offset, f->spikes, h->spike_count * sizeof *f->spikes);
+  memcpy(b + h->frames_offset, f->frames, h->frame_count * sizeof *f->frames);
+  memcpy(b + h->text_offset, f->text, h->text_bytes);
+  *bytes = h->bytes;
+  return (struct m6_snapshot *)b;
+}
+
+static inline void fx_free(struct fx *f)
+{
+  free(f->nodes);
+  free(f->frames);
+  free(f->text);
+}
+
+/* A small game of `presents` presents: update (physics, ai) and draw on its own thread, a worker, one spike, all books closed.
+ * `leak`: bytes that stay behind in each frame. */
+static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
+{
+  fx_init(f, "sample-game");
+  struct m6_snapshot *h = &f->head;
+  uint64_t frames = presents ? presents - 1 : 0;
+  int64_t n = (int64_t)frames, startup = 12345678, gaps = -(int64_t)2048 * n;
+  uint32_t s = fx_node(f, 0, M6_NODE_STARTUP, "startup");
+  uint32_t load = fx_node(f, s, M6_NODE_SCOPE, "load assets");
+  uint32_t fr = fx_node(f, 0, M6_NODE_FRAME, "frame");
+  uint32_t up = fx_node(f, fr, M6_NODE_SCOPE, "update");
+  uint32_t ph = fx_node(f, up, M6_NODE_SCOPE, "physics");
+  uint32_t ai = fx_node(f, up, M6_NODE_SCOPE, "ai");
+  uint32_t path = fx_node(f, ai, M6_NODE_SCOPE, "find path");
+  uint32_t dr = fx_node(f, fr, M6_NODE_SCOPE, "draw");
+  uint32_t pa = fx_node(f, dr, M6_NODE_SCOPE, "particles");
+  uint32_t end = fx_node(f, 0, M6_NODE_SHUTDOWN, "shutdown");
+  uint32_t w = fx_node(f, 0, M6_NODE_THREAD, "thread 4713 worker");
+  uint32_t job = fx_node(f, w, M6_NODE_SCOPE, "job");
+  fx_fill(f, 0, 1, 26e6, 26e6, 0, 0);
+  fx_fill(f, s, 1, 812e3, 812e3, startup, 48123);
+  fx_fill(f, load, 3, 230e3, 401e3, startup / 2, 31011);
+  fx_fill(f, fr, frames, 14.1e3, 58.3e3, (2048 + leak) * n, 413 * frames);
+  fx_fill(f, up, frames, 6.2e3, 49e3, 1024 * n, 210 * frames);
+  fx_fill(f, ph, frames * 4, 1.1e3, 3.2e3, 0, 0);
+  fx_fill(f, ai, frames, 1.3e3, 44.7e3, 1024 * n, 208 * frames);
+  fx_fill(f, path, frames * 17, 61, 9.8e3, 512 * n, 170 * frames);
+  fx_fill(f, dr, frames, 7.4e3, 12.2e3, leak * n, 100 * frames);
+  fx_fill(f, pa, frames, 0.84e3, 2.1e3, leak * n, 100 * frames);
+  fx_fill(f, end, 1, 31e3, 31e3, -startup, 12);
+  fx_fill(f, w, 1, 25e6, 25e6, 0, 0);
+  fx_fill(f, job, frames * 8, 410, 2.2e3, 0, 0);
+  struct m6_snap_node *frame = &f->nodes[fr];
+  frame->i_sum = gaps;
+  frame->d_scopes = (1024 + leak) * n;
+  frame->d_thread_rest = 960 * n;
+  frame->d_others = 64 * n;
+  f->nodes[path].abandoned = 2;
+
+  h->elapsed_ns = 26000000000u;
+  h->threads_seen = 6;
+  h->threads_now = 5;
+  h->presents = presents;
+  h->frames_recorded = frames;
+  if (presents) {
+    h->first_present_ns = 812000000;
+    h->last_present_ns = 812000000 + frames * 16660000;
+    h->stream_count = 1;
+    h->streams[0] = (struct m6_snap_stream){.presents = presents,
+                                            .symbol = M6_SYM_SDL_GL_SWAP_WINDOW,
+                                            .tid = 4711,
+                                            .route = M6_ROUTE_LINK,
+                                            .drawable = 0x55ee12345678,
+                                            .kind = 1};
+    h->streams[0].caller_offset = fx_text(f, "sample-game", 11);
+    h->streams[0].caller_bytes = 11;
+  }
+  if (frames) {
+    h->fps = 60.02;
+    h->interval_p50 = 16610000;
+    h->interval_p90 = 16900000;
+    h->interval_p99 = 19300000;
+    h->interval_max = 61200000;
+    if (frames >= 100) h->low_1pct_fps = 41.2;
+    if (frames >= 1000) h->low_01pct_fps = 19.4;
+    h->series_count = frames < M6_SERIES ? (uint32_t)frames : M6_SERIES;
+    h->series_frames_each = (uint32_t)((frames + h->series_count - 1) / h->series_count);
+    srand(7);
+    for (uint32_t i = 0; i < h->series_count; i++) {
+      struct m6_snap_point *p = &h->series[i];
+      uint64_t avg = 16600000 + (uint64_t)(rand() % 400000), max = avg + (uint64_t)(rand() % 2400000);
+      if (i == h->series_count * 2 / 5) max = 61200000, avg += 7000000;
+      uint64_t first = (uint64_t)i * h->series_frames_each, rest = frames > first ? frames - first : 0;
+      uint64_t here = rest < h->series_frames_each ? rest : h->series_frames_each;
+      *p = (struct m6_snap_point){here, avg * here, here ? max : 0, startup + leak * (int64_t)first};
+    }
+  }
+  if (frames >= 200) {
+    h->spikes_total = h->spike_count = 1;
+    struct m6_snap_spike *k = &f->spikes[0];
+    *k = (struct m6_snap_spike){
+      .frame = frames * 2 / 5, .time = 61200000, .median = 16600000, .at = 11213000000, .allocs = 9120, .d = 131072};
+    k->cause[0].node = ai, k->cause[0].calls = 1, k->cause[0].time = 44700000, k->cause[0].allocs = 8800;
+    k->cause[1].node = dr, k->cause[1].calls = 1, k->cause[1].time = 7400000, k->cause[1].allocs = 100;
+  }
+  h->reading_start = 0;
+  h->sum_d = startup + (2048 + leak) * n - startup;
+  h->sum_i = gaps;
+  h->reading_now = h->sum_d + h->sum_i;
+  h->tail_d = -startup;
+  if (frames >= 30) {
+    h->leak_per_frame = (double)leak + 0.3;
+    h->leak_ci = 2.6;
+    h->verdict = leak > 3 ? M6_VERDICT_GROWS : M6_VERDICT_STEADY;
+    h->verdict_batches = 30;
+  }
+  h->allocs[M6_ALLOC_MALLOC].count = 48123 + 300 * frames;
+  h->allocs[M6_ALLOC_MALLOC].bytes = 31234567 + 40960 * frames;
+  h->allocs[M6_ALLOC_CALLOC].count = 13 * frames;
+  h->allocs[M6_ALLOC_CALLOC].bytes = 1664 * frames;
+  h->allocs[M6_ALLOC_NEW].count = 100 * frames;
+  h->allocs[M6_ALLOC_NEW].bytes = 6400 * frames;
+  h->frees = 48123 + 410 * frames;
+  h->freed_bytes = 31234567 + 48000 * frames;
+  h->mapped = 67108864;
+  h->map_calls = 91;
+  h->brk_growth = 1351680;
+  h->records = frames * 68;
+  h->shim_ns = 41000 * frames;
+  h->collector_ns = 96000000;
+  h->target_cpu_ns = 21000000000u;
+  h->price_pair_ns = 4.4;
+  h->price_scope_ns = 29.8;
+  h->price_frame_ns = 310;
+  h->publishes = 130;
+}
+
+#endif

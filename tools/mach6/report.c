@@ -1,0 +1,279 @@
+/* report.c - the report, part by part, in the order in which a reader asks: how fast, where, what memory does, what is wrong
+ * with these numbers, what they cost.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../collector/stats_internal.h"
+#include "../../collector/stats_words.h"
+#include "../../shm/present.h"
+#include "report.h"
+
+void report_heading(const struct page *p, const char *title)
+{
+  fprintf(p->to, "\n%s%s%s\n", ink(p, INK_BOLD), title, NO_INK(p));
+}
+
+/* A text of the snapshot, NUL-terminated; the caller frees it. */
+static char *copy(const struct m6_snapshot *s, uint32_t offset, uint32_t n)
+{
+  return strndup(n ? m6_snap_text(s) + offset : "?", n ? n : 1);
+}
+
+static const struct m6_snap_node *node_of(const mach6_stats *s, uint32_t kind)
+{
+  for (const mach6_node *c = mach6_node_first_child(mach6_stats_root(s)); c; c = mach6_node_next_sibling(c))
+    if (c->raw->kind == kind) return c->raw;
+  return NULL;
+}
+
+static void title(const struct page *p, const struct m6_snapshot *s, const char *how_it_ended)
+{
+  char *name = copy(s, s->name_offset, s->name_bytes);
+  fprintf(p->to, "%smach6%s  %s", ink(p, INK_BOLD), NO_INK(p), ink(p, INK_BOLD));
+  if (name) t_label(p, name, 0);
+  fprintf(p->to, "%s (pid %u), %s at level %s, %s", NO_INK(p), s->pid, t_time(p, (double)s->elapsed_ns / 1e9),
+          m6_level_name(s->level), t_count(s->threads_seen));
+  fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
+  if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
+  else fprintf(p->to, "; %s", how_it_ended ? how_it_ended : m6_end_text(s->end_reason));
+  fputc('\n', p->to);
+  free(name);
+}
+
+static void frames(const struct page *p, const mach6_stats *h, int parts)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  if (!s->presents || !s->stream_count) {
+    report_heading(p, "Frames");
+    t_wrap(p, 2,
+           "No frame was seen: the program called none of the functions that present one. Does it draw in another "
+           "process, or "
+           "through a library that it brings along? A program without a window can say mach6_frame() once a turn, see "
+           "mach6_mark(3).");
+    return;
+  }
+  const struct m6_snap_stream *m = &s->streams[s->main_stream];
+  char *caller = copy(s, m->caller_offset, m->caller_bytes);
+  report_heading(p, "Frames");
+  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p),
+          m6_symbol_name(m->symbol));
+  if (m->route == M6_ROUTE_LINK) fputs(" (linked", p->to);
+  else fprintf(p->to, " (found through %s", m6_route_name(m->route));
+  if (m->caller_bytes && caller) {
+    fputs(", called from ", p->to);
+    t_label(p, strrchr(caller, '/') ? strrchr(caller, '/') + 1 : caller, 0);
+  }
+  fputs(")", p->to);
+  free(caller);
+  if (s->stream_count > 1) fprintf(p->to, "; %u other streams", s->stream_count - 1);
+  if (m->failed) fprintf(p->to, "; %s presents failed", t_count(m->failed));
+  fputc('\n', p->to);
+  if (!isfinite(s->fps) || !s->interval_max) {
+    t_wrap(p, 2, "Too few of them for frame times.");
+    return;
+  }
+  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p),
+          ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
+  fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
+          t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
+  if (isfinite(s->low_1pct_fps)) {
+    fprintf(p->to, "  slowest 1 %%: %s frames/s", t_number(s->low_1pct_fps));
+    if (isfinite(s->low_01pct_fps)) fprintf(p->to, ", slowest 0.1 %%: %s frames/s", t_number(s->low_01pct_fps));
+    fputc('\n', p->to);
+  }
+  if (!(parts & REPORT_LIVE)) report_picture(p, h);
+}
+
+#define CAUSE_SHARE 20 /* a cause is worth a word from one twentieth of its frame on */
+
+static int worst_first(const void *a, const void *b)
+{
+  const struct m6_snap_spike *x = *(const struct m6_snap_spike *const *)a, *y = *(const struct m6_snap_spike *const *)b;
+  return x->time < y->time ? 1 : x->time > y->time ? -1 : 0;
+}
+
+static void spikes(const struct page *p, const mach6_stats *h, int most)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  const struct m6_snap_spike *list[M6_SPIKES_RETAINED];
+  char line[1024];
+  if (!s->spikes_total) return;
+  snprintf(line, sizeof line, "Spikes: %s %s far longer than those before%s", t_count(s->spikes_total),
+           s->spikes_total == 1 ? "frame was" : "frames were", s->spike_count > 1 ? ", the longest first" : "");
+  report_heading(p, line);
+  for (uint32_t i = 0; i < s->spike_count; i++) list[i] = &m6_snap_spikes(s)[i];
+  qsort(list, s->spike_count, sizeof *list, worst_first);
+  for (int i = 0; i < (int)s->spike_count && i < most; i++) {
+    const struct m6_snap_spike *k = list[i];
+    fprintf(p->to, "  frame %s at %s: %s%s%s, the median was %s", t_count(k->frame), t_time(p, (double)k->at / 1e9),
+            ink(p, INK_WARN), t_time(p, (double)k->time / 1e9), NO_INK(p), t_time(p, (double)k->median / 1e9));
+    fprintf(p->to, "; %s allocations, %s\n", t_count(k->allocs), t_bytes_signed((double)k->d));
+    int any = 0;
+    for (int c = 0; c < M6_SPIKE_CAUSES; c++) {
+      if (!k->cause[c].node || k->cause[c].time * CAUSE_SHARE < k->time) continue;
+      fputs(any++ ? ", " : "    in ", p->to);
+      t_label(p, h->nodes[k->cause[c].node].label, 0);
+      fprintf(p->to, " %s", t_time(p, (double)k->cause[c].time / 1e9));
+      if (k->cause[c].calls > 1) fprintf(p->to, " (%s calls)", t_count(k->cause[c].calls));
+      if (k->cause[c].allocs) fprintf(p->to, " (%s allocations)", t_count(k->cause[c].allocs));
+    }
+    if (any) fputc('\n', p->to);
+    else t_wrap(p, 4, "in no scope that the program named");
+  }
+  if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
+}
+
+static void split(const struct page *p, const struct m6_snap_node *f)
+{
+  double n = (double)f->count, gap = (double)f->i_sum / n;
+  char text[512], after[128] = "changes nothing";
+  if (fabs(gap) >= 0.05) snprintf(after, sizeof after, "%s %s", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
+  snprintf(
+    text, sizeof text,
+    "A frame takes %s: %s in its scopes, %s in the rest of its thread, %s in other threads. The gap after it %s.",
+    t_bytes_signed((double)f->d_sum / n), t_bytes_signed((double)f->d_scopes / n),
+    t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n), after);
+  t_wrap(p, 2, text);
+}
+
+static void verdict(const struct page *p, const struct m6_snapshot *s)
+{
+  double seconds = s->presents > 1
+                     ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1)
+                     : NAN;
+  int grows = s->verdict == M6_VERDICT_GROWS;
+  char amount[128];
+  snprintf(amount, sizeof amount, "%s a frame %s %s (95 %%)", t_bytes_signed(s->leak_per_frame), p->utf8 ? "±" : "+-",
+           t_bytes(s->leak_ci));
+  fputs("  Verdict: ", p->to);
+  if (s->verdict == M6_VERDICT_STEADY) {
+    fprintf(p->to, "%ssteady%s: %s, which is no growth.\n", ink(p, INK_GOOD), NO_INK(p), amount);
+  } else if (grows || s->verdict == M6_VERDICT_SHRINKS) {
+    fprintf(p->to, "%s%s%s: %s", ink(p, grows ? INK_BAD : INK_GOOD), grows ? "it grows" : "it shrinks", NO_INK(p),
+            amount);
+    if (seconds > 0) fprintf(p->to, ", %s an hour at this rate", t_bytes_signed(s->leak_per_frame / seconds * 3600));
+    fputs(".\n", p->to);
+  } else {
+    fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
+  }
+}
+
+static void book_line(const struct page *p, const char *what, double bytes, int sign, const char *note)
+{
+  fprintf(p->to, "  %-28s%14s", what, sign ? t_bytes_signed(bytes) : t_bytes(bytes));
+  if (*note) fprintf(p->to, "  %s%s%s", ink(p, INK_DIM), note, NO_INK(p));
+  fputc('\n', p->to);
+}
+
+static void books(const struct page *p, const mach6_stats *h)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  const struct m6_snap_node *start = node_of(h, M6_NODE_STARTUP), *frame = node_of(h, M6_NODE_FRAME);
+  char note[256] = "";
+  report_heading(p, "Memory");
+  if (s->unseen & M6_UNSEEN_MALLOC_NOT_FIRST) {
+    t_wrap(p, 2, "Not counted: another allocator comes before mach6's.");
+    return;
+  }
+  if (start && frame && frame->count)
+    snprintf(note, sizeof note, "startup %s, frames %s, end %s", t_bytes_signed((double)start->d_sum),
+             t_bytes_signed((double)frame->d_sum), t_bytes_signed((double)s->tail_d));
+  book_line(p, "heap at the start", (double)s->reading_start, 0, "");
+  book_line(p, "inside frames (sum D)", (double)s->sum_d, 1, note);
+  book_line(p, "between frames (sum I)", (double)s->sum_i, 1, "");
+  fprintf(p->to, "  %-28s%14s  ", "heap now", t_bytes((double)s->reading_now));
+  if (s->closed)
+    fprintf(p->to, "%snet %s; the books close to the byte%s\n", ink(p, INK_GOOD),
+            t_bytes_signed((double)s->reading_now - (double)s->reading_start), NO_INK(p));
+  else
+    fprintf(p->to, "%sthe books do NOT close: off by %s%s\n", ink(p, INK_BAD),
+            t_bytes_signed((double)s->reading_now - (double)s->reading_start - (double)s->sum_d - (double)s->sum_i),
+            NO_INK(p));
+  if (s->books_saturated) t_wrap(p, 2, "A counter was out of range and was clamped: these sums are bounds.");
+  if (frame && frame->count) {
+    split(p, frame);
+    verdict(p, s);
+  }
+}
+
+static void allocations(const struct page *p, const mach6_stats *h)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  const struct m6_snap_node *frame = node_of(h, M6_NODE_FRAME);
+  uint64_t count = 0;
+  double bytes = 0;
+  if (s->unseen & M6_UNSEEN_MALLOC_NOT_FIRST) return;
+  report_heading(p, "Allocations");
+  for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++) count += s->allocs[i].count, bytes += (double)s->allocs[i].bytes;
+  fprintf(p->to, "  %s%s calls%s, %s", ink(p, INK_BOLD), t_count(count), NO_INK(p), t_bytes(bytes));
+  if (frame && frame->count)
+    fprintf(p->to, "; %s%s a frame%s", ink(p, INK_BOLD), t_number((double)frame->allocs / (double)frame->count),
+            NO_INK(p));
+  fprintf(p->to, "; %s frees, %s\n  ", t_count(s->frees), t_bytes((double)s->freed_bytes));
+  int any = 0;
+  for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++)
+    if (s->allocs[i].count)
+      fprintf(p->to, "%s%s %s (%s)", any++ ? ", " : "", m6_alloc_kind_name((uint32_t)i), t_count(s->allocs[i].count),
+              t_bytes((double)s->allocs[i].bytes));
+  if (any) fputs("\n  ", p->to);
+  fprintf(p->to, "mapped %s in %s calls; the break moved by %s\n", t_bytes_signed((double)s->mapped),
+          t_count(s->map_calls), t_bytes_signed((double)s->brk_growth));
+}
+
+static void doubts(const struct page *p, const struct m6_snapshot *s)
+{
+  unsigned words, unseen;
+  const struct m6_loss_word *w = m6_loss_words(&words);
+  const struct m6_unseen_word *u = m6_unseen_words(&unseen);
+  char line[512];
+  int any = 0;
+  for (unsigned i = 0; i < words; i++) {
+    uint64_t n = m6_loss_of(s, &w[i]);
+    if (!n) continue;
+    if (!any++) report_heading(p, "What was lost");
+    snprintf(line, sizeof line, "%s: %s", w[i].text, t_count(n));
+    t_wrap(p, 2, line);
+  }
+  any = 0;
+  for (unsigned i = 0; i < unseen; i++) {
+    if (!(s->unseen & u[i].bit)) continue;
+    if (!any++) report_heading(p, "What cannot be seen");
+    t_wrap(p, 2, u[i].text);
+  }
+  if (s->images_other) {
+    if (!any++) report_heading(p, "What cannot be seen");
+    snprintf(line, sizeof line, "%u other %s of this run made %s allocations that are not in this report",
+             s->images_other, s->images_other == 1 ? "program" : "programs", t_count(s->images_other_allocs));
+    t_wrap(p, 2, line);
+  }
+}
+
+static void cost(const struct page *p, const struct m6_snapshot *s)
+{
+  char text[512], of[128] = "", core[64] = "";
+  if (s->target_cpu_ns)
+    snprintf(of, sizeof of, " of its %s of CPU time (%s)", t_time(p, (double)s->target_cpu_ns / 1e9),
+             t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
+  if (s->elapsed_ns > 1000000000u) /* a start is no rate */
+    snprintf(core, sizeof core, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
+  snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
+           t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  report_heading(p, "What mach6 cost");
+  t_wrap(p, 2, text);
+}
+
+void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  title(p, s, how_it_ended);
+  frames(p, h, parts);
+  report_tree(p, h);
+  spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
+  books(p, h);
+  allocations(p, h);
+  doubts(p, s);
+  cost(p, s);
+}

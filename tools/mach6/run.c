@@ -1,0 +1,223 @@
+/* run.c - mach6 run: starts a game with the shim and a collector, and reports when it has ended.
+ *
+ * The exit status is the game's. mach6's own failures have the numbers that env(1) and timeout(1) use: 125, 126, 127.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../collector/stats_internal.h"
+#include "../../shm/budget.h"
+#include "launch.h"
+#include "report.h"
+#include "save.h"
+#include "tool.h"
+
+struct options {
+  const char *json, *out, *level;
+  unsigned ttl;
+  int quiet;
+  char **argv; /* the program and what belongs to it */
+};
+
+/* ---- how it ended --------------------------------------------------------------------------------------------------- */
+
+static const char *ending(int status)
+{
+  static char text[128];
+  if (WIFSIGNALED(status))
+    snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  else snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
+  return text;
+}
+
+/* Ends as the game did. */
+static int leave(const struct launch *l)
+{
+  fflush(NULL);
+  if (!WIFSIGNALED(l->status)) return WEXITSTATUS(l->status);
+  int s = WTERMSIG(l->status);
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}); /* the game's core says more than ours would */
+  prctl(PR_SET_DUMPABLE, 0);
+  signal(s, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, s);
+  kill(getpid(), s);
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+  return 128 + s;
+}
+
+/* ---- what it looked like ------------------------------------------------------------------------------------------- */
+
+static json_t *not_attached(const struct launch *l, const char *why)
+{
+  static const char *const nothing[] = {"presents", "frame_source", "frame_time", "books",
+                                        "allocs",   "losses",       "overhead",   "root"};
+  json_t *o = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:[]}, s:{s:s, s:s}}", "mach6", MACH6_VERSION, "format",
+                        (int)M6_SNAPSHOT_VERSION, "target", "pid", (int)l->game, "name", l->argv[0], "exe",
+                        l->program->path, "unseen", "session", "state", "not attached", "reason", why);
+  for (size_t i = 0; o && i < sizeof nothing / sizeof *nothing; i++) json_object_set_new(o, nothing[i], json_null());
+  return o;
+}
+
+static int save_as(const char *option, const char *path, json_t *value, enum mach6_format format)
+{
+  char *bytes = NULL;
+  size_t n = 0;
+  int error = m6_payload_encode(value, format, &bytes, &n);
+  if (error) return say("%s %s: %s", option, path, mach6_stats_strerror(error)), -1;
+  if (format == MACH6_JSON) bytes[n++] = '\n'; /* where the NUL was */
+  error = save(option, path, bytes, n);
+  free(bytes);
+  return error;
+}
+
+/* What we know and the collector cannot: how the game ended, and, when it lived too briefly to be looked at, its file. */
+static json_t *with_ending(json_t *o, const struct launch *l)
+{
+  int status = l->status;
+  json_t *target = json_object_get(o, "target"), *name = json_object_get(target, "name");
+  const char *slash = strrchr(l->program->path, '/'), *base = slash ? slash + 1 : l->program->path;
+  if (json_is_null(json_object_get(target, "exe")) && json_is_string(name) && !strcmp(json_string_value(name), base) &&
+      json_integer_value(json_object_get(target, "pid")) == l->game)
+    json_object_set_new(target, "exe", json_string(l->program->path)); /* null for a path that is no UTF-8 */
+  json_t *session = json_object_get(o, "session");
+  if (session) {
+    json_object_set_new(session, "exit_status", WIFEXITED(status) ? json_integer(WEXITSTATUS(status)) : json_null());
+    json_object_set_new(session, "signal", WIFSIGNALED(status) ? json_integer(WTERMSIG(status)) : json_null());
+  }
+  return o;
+}
+
+static void finish(const struct launch *l, const struct options *o, mach6_stats *s, const char *why_not)
+{
+  struct page p = page_on(stderr, STDERR_FILENO);
+  if (s && !o->quiet) {
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f) {
+      p.to = f;
+      fputc('\n', f);
+      report(&p, s, REPORT_ALL, ending(l->status));
+      fclose(f);
+      fwrite(text, 1, n, stderr);
+      free(text);
+    }
+  }
+  if (o->json)
+    save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
+  if (o->out)
+    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------------- */
+
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+  struct options *o = state->input;
+  char *end;
+  unsigned long ttl;
+  switch (key) {
+  case KEY_JSON: o->json = arg; break;
+  case KEY_OUT: o->out = arg; break;
+  case KEY_LEVEL:
+    if (strcmp(arg, "memory") && strcmp(arg, "lite") && strcmp(arg, "full"))
+      argp_error(state, "--level is memory, lite or full, not '%s'", arg);
+    o->level = arg;
+    break;
+  case KEY_TTL:
+    errno = 0;
+    ttl = strtoul(arg, &end, 10);
+    if (errno || *end || end == arg || *arg == '-' || ttl < 1 || ttl > M6_SESSION_TTL_S)
+      argp_error(state, "--ttl takes 1 to %d seconds, not '%s'", M6_SESSION_TTL_S, arg);
+    o->ttl = (unsigned)ttl;
+    break;
+  case 'q': o->quiet = 1; break;
+  case ARGP_KEY_ARG: /* the program: all that follows is its own */
+    state->next--;
+    o->argv = &state->argv[state->next];
+    state->next = state->argc;
+    break;
+  case ARGP_KEY_END:
+    if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
+    break;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+  return 0;
+}
+
+int m6_run(int argc, char **argv)
+{
+  static const struct argp_option table[] = {
+    {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
+    {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
+    {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
+    {"quiet", 'q', 0, 0, "No report on stderr", 0},
+    {0},
+  };
+  static const struct argp argp = {
+    table,
+    parse,
+    "-- PROGRAM [ARGUMENT...]",
+    "Start a program, watch it, and report on stderr when it has ended. Its exit status is passed on.",
+    NULL,
+    NULL,
+    NULL};
+  struct options o = {0};
+  struct program program;
+  struct launch l = {.program = &program, .profile = 1};
+  char shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
+  argv[0] = (char *)"mach6 run";
+  argp_err_exit_status = EXIT_RUN_FAILED;
+  argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
+  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out))) return EXIT_RUN_FAILED;
+
+  int error = program_find(o.argv[0], &program);
+  if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
+  if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
+  if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
+  program_inspect(&program);
+  if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
+  else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
+    snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
+             strerror(error));
+  else if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+    snprintf(why, sizeof why, "the collector is missing (%s: %s); set MACH6_COLLECTOR to where mach6-collector is",
+             collector, strerror(error));
+  if (*why) {
+    l.profile = 0;
+    say("%s is not profiled: %s", o.argv[0], why);
+  }
+  l.argv = o.argv;
+  l.level = o.level;
+  l.ttl = o.ttl;
+  int status = launch_start(&l, shim, collector);
+  if (status) return status;
+  launch_wait(&l);
+
+  mach6_stats *s = NULL;
+  if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
+    snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
+  if (!s) {
+    if (!*why)
+      snprintf(why, sizeof why,
+               "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
+    if (l.profile) say("no report on %s: %s", o.argv[0], why);
+  }
+  finish(&l, &o, s, why);
+  mach6_stats_close(s);
+  return leave(&l);
+}

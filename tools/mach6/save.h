@@ -1,0 +1,13 @@
+/* save.h - files that are whole or not there. */
+#ifndef M6_SAVE_H
+#define M6_SAVE_H
+
+#include <stddef.h>
+
+/* Can `path` be written at the end? Says why not, with a message, before the game is started. "-" is stdout. 0 or -1. */
+int save_check(const char *option, const char *path);
+/* Writes all of it: to a temporary name beside it, synced, then renamed, so that an older file stays until the new one is whole.
+ * Devices, pipes and "-" are written to directly. 0, or -1 after a message. */
+int save(const char *option, const char *path, const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,141 @@
+/* tree.c - the stats tree as a table: a frame first, then what other threads did meanwhile, then what came before and after.
+ *
+ * The longest child comes first. A parent shows MOST_CHILDREN of them and sums up the rest, so that a report
+ * stays readable; JSON has them all.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../collector/stats_internal.h"
+#include "report.h"
+
+#define MOST_CHILDREN 24
+#define MOST_DEPTH 14
+#define NUMBERS 66 /* columns of the table's numbers */
+
+struct table {
+  const struct page *p;
+  double frames;  /* calls are by frame when positive, else in all */
+  uint64_t whole; /* ns that are 100 % */
+  int label;      /* columns of the label */
+  double least;   /* share below which a child is only counted */
+};
+
+static int longest_first(const void *a, const void *b)
+{
+  const mach6_node *x = *(const mach6_node *const *)a, *y = *(const mach6_node *const *)b;
+  if (x->raw->time_sum != y->raw->time_sum) return x->raw->time_sum < y->raw->time_sum ? 1 : -1;
+  return x < y ? -1 : x > y;
+}
+
+static void head(const struct table *t)
+{
+  const struct page *p = t->p;
+  fprintf(p->to, "%s  %*s%6s %8s %8s %8s %8s %8s %9s %6s%s\n", ink(p, INK_DIM), t->label, "", "share",
+          t->frames > 0 ? "calls/fr" : "calls", "avg", "p50", "p90", "max", "mem/call", "allocs", NO_INK(p));
+}
+
+static void row(const struct table *t, const mach6_node *n, const char *branch, enum ink emphasis)
+{
+  const struct page *p = t->p;
+  struct mach6_node_stats s = mach6_node_stats(n);
+  double share = t->whole ? (double)n->raw->time_sum / (double)t->whole : NAN;
+  double calls = t->frames > 0 ? (double)s.count / t->frames : (double)s.count;
+  double allocs = s.count ? (double)s.allocs / (double)s.count : NAN;
+  fputs("  ", p->to);
+  fprintf(p->to, "%s%s%s%s", ink(p, INK_DIM), branch, NO_INK(p), emphasis ? ink(p, emphasis) : "");
+  t_label(p, *n->label ? n->label : "(no name)", t->label - 1 - t_columns(p, branch));
+  /* "µ" is two bytes and one column: printf pads by bytes. */
+  const char *times[] = {t_time(p, s.time_avg), t_time(p, s.time_p50), t_time(p, s.time_p90), t_time(p, s.time_max)};
+  if (n->raw->kind == M6_NODE_THREAD) times[1] = times[2] = times[3] = ""; /* it lived once */
+  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share),
+          n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
+  for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
+  fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_number(allocs));
+}
+
+static void below(const struct table *t, const mach6_node *parent, const char *lead, int depth)
+{
+  const struct page *p = t->p;
+  unsigned count = 0;
+  for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) count++;
+  const mach6_node **list = count ? malloc(count * sizeof(*list)) : NULL;
+  if (!list) return;
+  count = 0;
+  for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) list[count++] = c;
+  qsort(list, count, sizeof *list, longest_first);
+  unsigned shown = depth >= MOST_DEPTH ? 0 : count > MOST_CHILDREN ? MOST_CHILDREN : count;
+  while (shown && (double)list[shown - 1]->raw->time_sum < t->least * (double)t->whole) shown--;
+  for (unsigned i = 0; i < shown; i++) {
+    char branch[128], next[128];
+    int last = i + 1 == count;
+    snprintf(branch, sizeof branch, "%s%s", lead, p->utf8 ? (last ? "└ " : "├ ") : (last ? "` " : "| "));
+    snprintf(next, sizeof next, "%s%s", lead, last ? "  " : p->utf8 ? "│ " : "| ");
+    row(t, list[i], branch, INK_PLAIN);
+    below(t, list[i], next, depth + 1);
+  }
+  if (shown < count) {
+    uint64_t time = 0;
+    for (unsigned i = shown; i < count; i++) time += list[i]->raw->time_sum;
+    fprintf(p->to, "  %s%s%sand %s more, %s in all%s\n", ink(p, INK_DIM), lead, p->utf8 ? "└ " : "` ",
+            t_count(count - shown), t_time(p, (double)time / 1e9), NO_INK(p));
+  }
+  free(list);
+}
+
+/* The children of the root that are of one kind, each with what lies below. */
+static void part(struct table *t, const mach6_node *root, uint32_t kind, int only_with_children)
+{
+  for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c)) {
+    if (c->raw->kind != kind || (only_with_children && !c->raw->first_child)) continue;
+    t->whole = c->raw->time_sum;
+    row(t, c, "", INK_BOLD);
+    below(t, c, "", 0);
+  }
+}
+
+static int has(const mach6_node *root, uint32_t kind, int with_children)
+{
+  for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c))
+    if (c->raw->kind == kind && (!with_children || c->raw->first_child)) return 1;
+  return 0;
+}
+
+void report_tree(const struct page *p, const mach6_stats *s)
+{
+  const mach6_node *root = mach6_stats_root(s);
+  double frames = 0;
+  for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c))
+    if (c->raw->kind == M6_NODE_FRAME) frames = (double)c->raw->count;
+  struct table t = {p, frames, 0, p->width - NUMBERS - 2, 0};
+  if (frames > 0) {
+    report_heading(p, "A frame, by scope");
+    head(&t);
+    part(&t, root, M6_NODE_FRAME, 0);
+    if (mach6_node_first_child(root) && frames > 0) {
+      const mach6_node *f = mach6_node_first_child(root);
+      while (f->raw->kind != M6_NODE_FRAME) f = mach6_node_next_sibling(f);
+      if (!f->raw->first_child)
+        t_wrap(p, 2, "(no scopes: a program names its own with mach6_mark and mach6_done, see mach6_mark(3))");
+    }
+  }
+  if (has(root, M6_NODE_THREAD, 1)) {
+    report_heading(p, frames > 0 ? "Other threads, by scope" : "Threads, by scope");
+    head(&t);
+    part(&t, root, M6_NODE_THREAD, 1);
+  }
+  if (has(root, M6_NODE_SCOPE, 0)) {
+    report_heading(p, "Outside of all frames");
+    head(&t);
+    part(&t, root, M6_NODE_SCOPE, 0);
+  }
+  t.frames = 0;
+  t.least = frames > 0 ? 0.02 : 0; /* what happens once is worth less room */
+  if (has(root, M6_NODE_STARTUP, 0) || has(root, M6_NODE_SHUTDOWN, 0)) {
+    report_heading(p, frames > 0 ? "Before the first frame, after the last" : "The whole session");
+    head(&t);
+    part(&t, root, M6_NODE_STARTUP, 0);
+    part(&t, root, M6_NODE_SHUTDOWN, 0);
+  }
+}
