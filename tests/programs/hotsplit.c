@@ -4,7 +4,7 @@
  * drawn by chance for each slice, so the samples of one are binomial. Prints "ready" first.
  *   --threads N     N more threads that do the same          --late N       N more, created half a second later
  *   --churn         threads that live for 30 ms each         --leader-exits the first thread ends, one other burns
- *   --fork          a child process that burns in child()    --unlink       removes its own file
+ *   --fork          child processes that burn in child()    --unlink       removes its own file
  *   --replace FILE  puts FILE in the place of its own file   --lib FILE     burns in lib_hot() of FILE, and removes that
  *   --jit           burns in code made at run time, with a perf map
  *   --phases        a tenth of a second in each by turns; prints "phase NS NAME" (CLOCK_MONOTONIC) when one begins
@@ -104,6 +104,21 @@ static void *thread(void *arg)
   slices((uintptr_t)&arg ^ cpu_ns(CLOCK_MONOTONIC), 0);
   return NULL;
 }
+/* One child process after the other, so that some are born while sampling goes on. */
+static void *parent(void *arg)
+{
+  (void)arg;
+  while (!ended) {
+    pid_t pid = fork();
+    if (!pid) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (int i = 0; i < 500; i++) child(150000);
+      _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+  }
+  return NULL;
+}
 static void *short_life(void *arg)
 {
   (void)arg;
@@ -152,9 +167,8 @@ static void *last_one(void *arg)
 int main(int argc, char **argv)
 {
   char self[4096] = "";
-  int jit = 0, churn = 0, leader_exits = 0, in_phases = 0;
+  int jit = 0, churn = 0, leader_exits = 0, in_phases = 0, forks = 0;
   long more = 0, late = 0;
-  pid_t pid = 0;
   signal(SIGTERM, on_term);
   hot_is = burn_hot;
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) abort();
@@ -172,11 +186,7 @@ int main(int argc, char **argv)
       void *h = dlopen(argv[++i], RTLD_NOW);
       if (!h || !(hot_is = (burn_fn)dlsym(h, "lib_hot")) || unlink(argv[i])) abort();
     }
-    if (!strcmp(argv[i], "--fork") && !(pid = fork())) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      while (!ended) child(100000);
-      _exit(0);
-    }
+    if (!strcmp(argv[i], "--fork")) forks = 1;
   }
   if (jit) hot_is = make_code();
   pthread_t threads[256];
@@ -188,6 +198,7 @@ int main(int argc, char **argv)
     begin(last_one, "survivor");
     pthread_exit(NULL);
   }
+  if (forks) threads[n++] = begin(parent, "parent");
   if (late) {
     struct timespec half = {0, 500000000};
     nanosleep(&half, NULL);
@@ -201,7 +212,6 @@ int main(int argc, char **argv)
     slices((uint64_t)getpid() * 2654435761u + 1, 0);
   }
   for (unsigned i = 0; i < n; i++) pthread_join(threads[i], NULL);
-  if (pid) kill(pid, SIGKILL), waitpid(pid, NULL, 0);
   if (jit) {
     char path[64];
     snprintf(path, sizeof path, "/tmp/perf-%d.map", getpid());
