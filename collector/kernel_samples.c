@@ -262,7 +262,11 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
   s->st.period_us = s->o.period_us;
   s->program = -1;
   int e = ENOTSUP;
-  if (!(o->flags & M6_SAMPLES_WITHOUT_BPF)) {
+#if !defined(__x86_64__)
+  if (s->o.unwind) m6_samples_refuse(s, "unwind stacks on this architecture", M6_AREA_NONE, ENOTSUP, 0);
+  s->o.unwind = NULL;
+#endif
+  if (!(o->flags & M6_SAMPLES_WITHOUT_BPF) && !s->o.unwind) {
     e = m6_samples_bpf_open(s);
     if (e) m6_samples_bpf_close(s);
   }

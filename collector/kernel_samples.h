@@ -18,7 +18,8 @@
  * A thread is sampled for the first time after a whole period: half a period of each thread is missing on average, and
  * all of one that uses less than a period. status.cpu_ns says how much that comes to.
  * Stacks follow frame pointers. The innermost frame is always right; callers are missing or wrong in code built without
- * (symbols.h tells them apart). Stack ids are stable for the life of the handle; M6_STACK_NONE = no such stack.
+ * (symbols.h tells them apart), which is what distributions ship. options.unwind is the way out: M6_SAMPLES_STACK_BYTES of
+ * stack come with each sample, and m6_symbols_unwind finds the callers by .eh_frame. Poll ten times a second then. Stack ids are stable for the life of the handle; M6_STACK_NONE = no such stack.
  *
  * THE JOIN WITH SCOPES. sample.tid is the thread as the target's own pid namespace counts (what the shim writes into its slots);
  * sample.time_ns is CLOCK_MONOTONIC (what collector/clock.h turns ticks into). Samples of one thread come in the order of time.
@@ -48,10 +49,21 @@ enum m6_samples_tier { M6_SAMPLES_OFF, M6_SAMPLES_BPF, M6_SAMPLES_PERF };
 #define M6_SAMPLES_WITHOUT_BPF 1u    /* for tests, and for those who want it: not that tier */
 #define M6_SAMPLES_WITHOUT_KERNEL 2u /* user mode alone */
 
+/* A thread's registers and the top of its stack, as they were at a sample: what an unwinder needs. */
+struct m6_user_state {
+  uint64_t ip, sp, bp, bx, r12, r13, r14, r15;
+  const unsigned char *stack; /* from sp upwards; not aligned */
+  uint32_t bytes;
+};
+
 struct m6_samples_options {
   pid_t pid;          /* of any thread of the target, as the caller's own pid namespace counts */
   uint32_t period_us; /* CPU time between two samples of one thread */
   uint32_t flags;     /* M6_SAMPLES_WITHOUT_* */
+  /* Instead of following frame pointers: writes at most `most` addresses, innermost first, as in a stack; gives their number.
+   * Called in m6_samples_poll, for each sample. Makes it M6_SAMPLES_PERF: the kernel cannot do that. NULL: frame pointers. */
+  uint32_t (*unwind)(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
+  void *unwind_arg;
 };
 
 struct m6_sample {
@@ -83,8 +95,9 @@ struct m6_samples_status {
   uint64_t lost;          /* of these, not in the totals: no room, or the kernel's buffer was full */
   uint64_t lost_stacks;   /* stacks not kept: their samples count under M6_STACK_LOST */
   uint64_t lost_retained; /* samples that were overwritten before a poll came: in the totals, but without a time */
-  uint64_t cpu_ns;        /* the target's CPU time since the start as the scheduler counts it: what samples * period should come near */
-  uint64_t throttled;     /* times that the kernel slowed the events down */
+  uint64_t
+    cpu_ns; /* the target's CPU time since the start as the scheduler counts it: what samples * period should come near */
+  uint64_t throttled; /* times that the kernel slowed the events down */
   uint32_t refusals;
   struct m6_refusal refused[M6_REFUSALS];
 };

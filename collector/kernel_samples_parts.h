@@ -63,6 +63,7 @@ struct m6_samples {
   struct m6_known_count *counts;
   struct m6_perf_ring *rings;
   uint32_t ring_count;
+  uint64_t *record;        /* one record, copied out */
   struct m6_sample *batch; /* of one poll, to be brought into the order of time */
   uint32_t batch_count, batch_room;
 };

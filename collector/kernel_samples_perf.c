@@ -20,7 +20,19 @@
 #define RING_PAGES                                                                                                     \
   32 /* a second of samples with full stacks at the highest rate; a quarter of what an unprivileged user may lock */
 #define RING_PAGES_MIN 2
-#define FIELDS_MAX (M6_SAMPLES_STACK_MAX + 8)
+#define RING_PAGES_UNWIND                                                                                              \
+  64 /* a third of a second of samples with M6_SAMPLES_STACK_BYTES each; half of what may be locked */
+#define RECORD_BYTES 65536 /* a record's size has 16 bits */
+
+#if defined(__x86_64__)
+#include <asm/perf_regs.h>
+/* In the order of their numbers, as a sample holds them. */
+#define USER_REGS                                                                                                      \
+  (1ull << PERF_REG_X86_BX | 1ull << PERF_REG_X86_BP | 1ull << PERF_REG_X86_SP | 1ull << PERF_REG_X86_IP |             \
+   1ull << PERF_REG_X86_R12 | 1ull << PERF_REG_X86_R13 | 1ull << PERF_REG_X86_R14 | 1ull << PERF_REG_X86_R15)
+#else
+#define USER_REGS 0
+#endif
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
 
@@ -58,7 +70,9 @@ static int list_cpus(struct m6_samples *s)
 static int map_ring(struct m6_samples *s, struct m6_perf_ring *r, int fd)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  for (size_t pages = RING_PAGES; pages >= RING_PAGES_MIN; pages /= 2) {
+  size_t most = s->o.unwind ? RING_PAGES_UNWIND : RING_PAGES;
+  while (most > RING_PAGES_MIN && most * page * s->ring_count > M6_KERNEL_RING_BYTES) most /= 2;
+  for (size_t pages = most; pages >= RING_PAGES_MIN; pages /= 2) {
     void *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED) {
       r->page = p, r->bytes = pages * page, r->fd = fd;
@@ -81,6 +95,12 @@ static int open_one(struct m6_samples *s, pid_t tid)
   attr.comm = 1;
   attr.watermark = 1, attr.wakeup_watermark = ~0u; /* we poll */
   attr.exclude_kernel = attr.exclude_hv = attr.exclude_callchain_kernel = !s->st.kernel_mode;
+  if (s->o.unwind) {
+    attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attr.sample_regs_user = USER_REGS;
+    attr.sample_stack_user = M6_SAMPLES_STACK_BYTES;
+    attr.exclude_callchain_user = 1;
+  }
   int any = 0, first = 0;
   for (uint32_t i = 0; i < s->ring_count; i++) {
     struct m6_perf_ring *r = &s->rings[i];
@@ -114,6 +134,8 @@ static int first_thread(struct m6_samples *s, pid_t tid)
 
 int m6_samples_perf_open(struct m6_samples *s)
 {
+  s->record = malloc(RECORD_BYTES);
+  if (!s->record) return ENOMEM;
   int e = EACCES;
   if (!(s->o.flags & M6_SAMPLES_WITHOUT_KERNEL)) {
     s->st.kernel_mode = 1;
@@ -131,7 +153,9 @@ void m6_samples_perf_close(struct m6_samples *s)
 {
   unmap_rings(s);
   m6_samples_detach(s);
+  free(s->record);
   free(s->batch);
+  s->record = NULL;
   s->batch = NULL, s->batch_count = s->batch_room = 0;
 }
 
@@ -229,6 +253,23 @@ static void retain(struct m6_samples *s, const struct m6_sample *x)
   s->batch[s->batch_count++] = *x;
 }
 
+/* Behind the frames: which registers there are, the registers, the stack's size, the stack, how much of it is real. */
+static uint32_t unwind(struct m6_samples *s, const uint64_t *f, uint64_t n, uint64_t *ip)
+{
+  enum { REGS = 8 };
+  if (n < 1 + REGS + 2 || f[0] != PERF_SAMPLE_REGS_ABI_64) return 0;
+  const uint64_t *r = f + 1;
+  struct m6_user_state u = {
+    .bx = r[0], .bp = r[1], .sp = r[2], .ip = r[3], .r12 = r[4], .r13 = r[5], .r14 = r[6], .r15 = r[7]};
+  uint64_t size = f[1 + REGS], words = size / 8;
+  if (size && words <= n - (1 + REGS + 2)) {
+    uint64_t real = f[1 + REGS + 1 + words];
+    u.stack = (const unsigned char *)&f[1 + REGS + 1];
+    u.bytes = (uint32_t)(real < size ? real : size);
+  }
+  return s->o.unwind(s->o.unwind_arg, &u, ip, M6_SAMPLES_STACK_MAX);
+}
+
 /* A sample: ip, pid and tid, time, number of frames, frames. Values from PERF_CONTEXT_MAX up say which frames follow. */
 static void take_sample(struct m6_samples *s, const uint64_t *f, uint32_t n)
 {
@@ -241,6 +282,7 @@ static void take_sample(struct m6_samples *s, const uint64_t *f, uint32_t n)
     if (v >= (uint64_t)PERF_CONTEXT_MAX) side = v == (uint64_t)PERF_CONTEXT_KERNEL ? 0 : 1;
     else if (depth[side] < M6_SAMPLES_STACK_MAX) stack[side][depth[side]++] = v;
   }
+  if (s->o.unwind) depth[1] = unwind(s, f + 4 + frames, n - 4 - frames, stack[1]);
   struct m6_known_thread *t = thread_of(s, (uint32_t)(f[1] >> 32));
   struct m6_sample x = {.time_ns = f[2], .tid = t ? t->tid : (uint32_t)(f[1] >> 32)};
   x.kernel = keep(s, stack[0], depth[0]);
@@ -287,16 +329,14 @@ static void drain(struct m6_samples *s, struct m6_perf_ring *r)
   uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
   while (head - tail >= sizeof(struct perf_event_header)) {
     struct perf_event_header h;
-    uint64_t fields[FIELDS_MAX];
     copy_out(r, tail, &h, sizeof h);
     if (h.size < sizeof h || h.size > head - tail) {
       tail = head; /* cannot be; what is not understood is not read */
       break;
     }
     size_t bytes = h.size - sizeof h;
-    if (bytes > sizeof fields) bytes = sizeof fields;
-    copy_out(r, tail + sizeof h, fields, bytes);
-    take(s, h.type, fields, (uint32_t)(bytes / sizeof *fields));
+    copy_out(r, tail + sizeof h, s->record, bytes);
+    take(s, h.type, s->record, (uint32_t)(bytes / sizeof *s->record));
     tail += h.size;
   }
   __atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);

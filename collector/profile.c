@@ -157,6 +157,17 @@ static int is_first(const struct m6_sym_name *name, uint32_t frames)
   return frames > 1 && !name->named && !strncmp(name->module, "libc.so", 7);
 }
 
+/* The entry point may have no name, but it is called by none, and libc's first function lies next to it. */
+static int is_whole(struct m6_profile *p, const uint64_t *ip, uint32_t n)
+{
+  for (uint32_t i = n; i-- > 0 && i + 3 >= n;) {
+    struct m6_sym_name names[M6_SYM_INLINE_MAX];
+    int k = m6_symbols_names(p->symbols, ip[i], i ? M6_SYM_RETURN : 0, names, M6_SYM_INLINE_MAX);
+    if (is_first(&names[k - 1], i + 1)) return 1;
+  }
+  return 0;
+}
+
 static uint32_t believed(struct m6_profile *p, const uint64_t *ip, uint32_t n)
 {
   for (uint32_t i = 1; i < n; i++)
@@ -178,11 +189,7 @@ int m6_profile_add(struct m6_profile *p, const char *thread, const uint64_t *use
   p->sum.samples += count;
   if (kernel_frames) p->sum.kernel += count;
   if (!n && !kernel_frames) p->sum.bare += count;
-  if (n) {
-    struct m6_sym_name names[M6_SYM_INLINE_MAX];
-    int k = m6_symbols_names(p->symbols, user[n - 1], n > 1 ? M6_SYM_RETURN : 0, names, M6_SYM_INLINE_MAX);
-    if (!is_first(&names[k - 1], n)) p->sum.cut += count;
-  }
+  if (n && !is_whole(p, user, n)) p->sum.cut += count;
   return 0;
 }
 

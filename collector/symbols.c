@@ -234,6 +234,7 @@ void m6_symbols_close(struct m6_symbols *y)
   for (struct m6_sym_file *f = y->files, *next; f; f = next) {
     next = f->next;
     free_found(&f->found);
+    m6_sym_rows_free(f);
     m6_elf_close(f->elf);
     if (f->fd >= 0) close(f->fd);
     free(f->path);

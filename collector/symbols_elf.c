@@ -169,6 +169,7 @@ void m6_elf_close(struct m6_elf *e)
   free(e);
 }
 
+struct Dwfl_Module *m6_elf_module(struct m6_elf *e) { return e->module; }
 const char *m6_elf_build_id(struct m6_elf *e) { return e->build_id; }
 const char *m6_elf_debug_file(struct m6_elf *e) { return e->debug_file; }
 

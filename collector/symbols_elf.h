@@ -38,6 +38,9 @@ int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int 
 /* Can the instruction before vaddr be a call? 1 also where this is not known (other architectures, no text). */
 int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr);
 
+/* elfutils' own handle, for symbols_unwind.c. */
+struct Dwfl_Module;
+struct Dwfl_Module *m6_elf_module(struct m6_elf *e);
 /* symbols_eh.c: the beginning of the function that vaddr lies in; 0 when that is not known. */
 int m6_eh_function(Elf *elf, uint64_t vaddr, uint64_t *start);
 

@@ -24,6 +24,7 @@ struct m6_sym_found { /* what an address of a file, or of the kernel, was found 
   UT_hash_handle hh;
   struct m6_sym_name name[];
 };
+struct m6_sym_row;
 struct m6_sym_file {
   uint64_t dev, ino;
   char *path;         /* as in maps, without " (deleted)" */
@@ -35,6 +36,7 @@ struct m6_sym_file {
   int error;
   uint64_t start, end, offset;
   struct m6_sym_found *found;
+  struct m6_sym_row *rows;
   struct m6_sym_file *next;
 };
 struct m6_sym_range { /* one executable mapping */
@@ -68,6 +70,8 @@ int m6_sym_snapshot(struct m6_symbols *y);
 const struct m6_sym_range *m6_sym_range_at(const struct m6_symbols *y, uint64_t address);
 struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f);
 char *m6_sym_read_all(int fd, size_t most, size_t *bytes); /* malloc'ed, NUL-terminated; NULL without memory */
+/* symbols_unwind.c */
+void m6_sym_rows_free(struct m6_sym_file *f);
 /* symbols_tables.c */
 void m6_sym_read_jit(struct m6_symbols *y);
 void m6_sym_read_kernel(struct m6_symbols *y);

@@ -1,5 +1,5 @@
 /* test_symbols.c - names, table and folded stacks of this very process, whose addresses, lines and build are known; and foreign bytes. */
-/* links: collector/symbols.c collector/symbols_maps.c collector/symbols_tables.c collector/symbols_elf.c collector/symbols_eh.c collector/profile.c -ldw -lelf -liberty */
+/* links: collector/symbols.c collector/symbols_maps.c collector/symbols_tables.c collector/symbols_elf.c collector/symbols_eh.c collector/symbols_unwind.c collector/profile.c -ldw -lelf -liberty */
 /* flags: -fno-omit-frame-pointer -fno-optimize-sibling-calls */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "collector/kernel_samples.h"
 #include "collector/profile.h"
 #include "collector/symbols_elf.h"
 
@@ -237,6 +238,60 @@ static void mappings_that_went_away_keep_their_names(void **state)
   munmap(other, 4096);
 }
 
+static void *main_code(void) { return (void *)(uintptr_t)recurse; }
+
+/* Its own stack, with its own registers: the callers are those that frame pointers give. */
+static KEEP uint32_t unwind_here(uint64_t *ip, uint32_t most, uint32_t bytes)
+{
+#if defined(__x86_64__)
+  struct m6_user_state u = {0};
+  __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2\n\tmovq %%rbx, %3\n\tmovq %%r12, %4\n\t"
+                   "movq %%r13, %5\n\tmovq %%r14, %6\n\tmovq %%r15, %7"
+                   : "=&r"(u.ip), "=m"(u.sp), "=m"(u.bp), "=m"(u.bx), "=m"(u.r12), "=m"(u.r13), "=m"(u.r14),
+                     "=m"(u.r15));
+  u.stack = (const unsigned char *)(uintptr_t)u.sp;
+  u.bytes = bytes;
+  return m6_symbols_unwind(symbols, &u, ip, most);
+#else
+  return 0;
+#endif
+}
+static void unwinding_finds_the_callers_and_stays_in_the_copy(void **state)
+{
+#if defined(__x86_64__)
+  uint64_t ip[32];
+  uint32_t n = unwind_here(ip, 32, 2048);
+  struct m6_sym_name name[M6_SYM_INLINE_MAX];
+  assert_true(n >= 3);
+  m6_symbols_names(symbols, ip[0], 0, name, M6_SYM_INLINE_MAX);
+  assert_string_equal(name[0].function, "unwind_here");
+  int k = m6_symbols_names(symbols, ip[1], M6_SYM_RETURN, name, M6_SYM_INLINE_MAX);
+  assert_string_equal(name[k - 1].function, __func__);
+  assert_int_equal(unwind_here(ip, 2, 2048), 2);
+  assert_int_equal(unwind_here(ip, 32, 0), 1);
+  assert_int_equal(unwind_here(ip, 32, 7), 1);
+  /* Whatever the registers and the stack hold, it ends within the room, and reads nothing but the copy (which ends at the page's end). */
+  srand(6);
+  unsigned char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_int_equal(mprotect(page + 4096, 4096, PROT_NONE), 0);
+  for (int i = 0; i < 20000; i++) {
+    uint64_t code = (uint64_t)(uintptr_t)main_code(),
+             sp = i % 3 ? 0x7ffc00001000 : (uint64_t)rand() << 33 | (uint64_t)rand();
+    struct m6_user_state u = {
+      .ip = code + (uint64_t)(rand() % 4096), .sp = sp, .bp = sp + (uint64_t)(rand() % 5000), .bx = sp + 16};
+    u.bytes = (uint32_t)(rand() % 4097);
+    u.stack = page + 4096 - u.bytes;
+    for (uint32_t w = 0; w + 8 <= u.bytes; w += 8) {
+      uint64_t v = rand() % 2 ? code + (uint64_t)(rand() % 8192) : sp + (uint64_t)(rand() % 6000);
+      memcpy(page + 4096 - u.bytes + w, &v, sizeof v);
+    }
+    uint32_t got = m6_symbols_unwind(symbols, &u, ip, 32);
+    assert_in_range(got, 1, 32);
+  }
+  munmap(page, 8192);
+#endif
+}
+
 /* Headers, program headers and the tables of this program, damaged at random: whatever comes out, nothing crashes. Each in a
  * child: elfutils is read by us, but is not ours. Ours is at fault when the sanitizer says so (exit status), not by a signal. */
 static void damaged_files_cost_a_name_and_nothing_else(void **state)
@@ -290,6 +345,7 @@ int main(void)
     cmocka_unit_test(folded_stacks_survive_hostile_names),
     cmocka_unit_test(a_perf_map_is_foreign_text),
     cmocka_unit_test(mappings_that_went_away_keep_their_names),
+    cmocka_unit_test(unwinding_finds_the_callers_and_stays_in_the_copy),
     cmocka_unit_test(damaged_files_cost_a_name_and_nothing_else),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
