@@ -56,6 +56,13 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
   return 0;
 }
 
+int m6_probe_open_as(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,
+                     struct m6_fault *fault)
+{
+  *p = (struct m6_probe)M6_PROBE_NONE;
+  return try_kind(p, kind, path, offset, pid, fault);
+}
+
 int m6_probe_open(struct m6_probe *p, const char *path, uint64_t offset, pid_t pid, struct m6_fault *fault)
 {
   *p = (struct m6_probe)M6_PROBE_NONE;
