@@ -24,7 +24,10 @@ struct m6_probe {
   unsigned cpus;
   enum m6_uprobe_kind kind;
 };
-#define M6_PROBE_NONE {.program = -1, .link = -1, .event = -1}
+#define M6_PROBE_NONE                                                                                                  \
+  {                                                                                                                    \
+    .program = -1, .link = -1, .event = -1                                                                             \
+  }
 
 /* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link, then
  * a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */

@@ -36,7 +36,8 @@ static const struct {
   const char *name, *heading, *who, *means;
 } tiers[TIERS] = {
   [ROOT] = {"root", "root", "root", "root"},
-  [CAPABLE] = {"capabilities", "caps", "a user with the two capabilities", "a user whose mach6-collector has CAP_BPF and CAP_PERFMON"},
+  [CAPABLE] = {"capabilities", "caps", "a user with the two capabilities",
+               "a user whose mach6-collector has CAP_BPF and CAP_PERFMON"},
   [NOTHING] = {"nothing", "user", "a user without capabilities", "one without capabilities"},
 };
 
@@ -214,8 +215,8 @@ static json_t *json_answer(const struct examination *e, int t, size_t i)
   const struct answer *a = &e->answers[t][i];
   if (!e->tried[t] || !a->asked) return json_null();
   if (!a->err) return json_pack("{s:b}", "works", 1);
-  return json_pack("{s:b,s:s,s:i,s:s,s:s,s:s}", "works", 0, "errno", short_name(a->err), "number", a->err, "text", strerror(a->err),
-                   "setting", a->hint.setting, "command", a->hint.command);
+  return json_pack("{s:b,s:s,s:i,s:s,s:s,s:s}", "works", 0, "errno", short_name(a->err), "number", a->err, "text",
+                   strerror(a->err), "setting", a->hint.setting, "command", a->hint.command);
 }
 
 static int print_json(const struct examination *e)
@@ -224,15 +225,17 @@ static int print_json(const struct examination *e)
   uname(&u);
   json_t *features = json_array(), *names = json_array();
   for (int t = 0; t < TIERS; t++)
-    json_array_append_new(names, json_pack("{s:s,s:s,s:b}", "name", tiers[t].name, "means", tiers[t].means, "tried", e->tried[t]));
+    json_array_append_new(
+      names, json_pack("{s:s,s:s,s:b}", "name", tiers[t].name, "means", tiers[t].means, "tried", e->tried[t]));
   for (size_t i = 0; i < doctor_feature_count; i++) {
     const struct doctor_feature *f = &doctor_features[i];
     json_t *by_tier = json_object();
     for (int t = 0; t < TIERS; t++) json_object_set_new(by_tier, tiers[t].name, json_answer(e, t, i));
-    json_array_append_new(features, json_pack("{s:s,s:s,s:s,s:s,s:o}", "id", f->id, "group", f->group, "what", f->what, "used_for",
-                                              f->used, "tiers", by_tier));
+    json_array_append_new(features, json_pack("{s:s,s:s,s:s,s:s,s:o}", "id", f->id, "group", f->group, "what", f->what,
+                                              "used_for", f->used, "tiers", by_tier));
   }
-  json_t *whole = json_pack("{s:s,s:s,s:o,s:o}", "kernel", u.release, "machine", u.machine, "tiers", names, "features", features);
+  json_t *whole = json_pack("{s:s,s:s,s:o,s:o}", "kernel", u.release, "machine", u.machine, "tiers", names, "features",
+                            features);
   int bad = !whole || json_dumpf(whole, stdout, JSON_INDENT(2)) != 0;
   putchar('\n');
   json_decref(whole);

@@ -29,7 +29,7 @@ pid_t doctor_other = 1;
 
 static int map_of(enum bpf_map_type type, uint32_t key, uint32_t value, uint32_t entries, uint32_t flags)
 {
-  LIBBPF_OPTS(bpf_map_create_opts, o, .map_flags = flags);
+  struct bpf_map_create_opts o = {.sz = sizeof o, .map_flags = flags};
   int fd = bpf_map_create(type, "m6_doctor", key, value, entries, &o);
   return fd < 0 ? -errno : fd;
 }
@@ -58,7 +58,7 @@ static int try_hash_batch(enum m6_area *area)
   uint32_t key = 1, next, n = 16, keys[16];
   uint64_t value = 1, values[16];
   if (bpf_map_update_elem(fd, &key, &value, BPF_ANY) != 0) return errno;
-  LIBBPF_OPTS(bpf_map_batch_opts, o, .flags = 0);
+  struct bpf_map_batch_opts o = {.sz = sizeof o, .flags = 0};
   if (bpf_map_lookup_batch(fd, NULL, &next, keys, values, &n, &o) != 0 && errno != ENOENT) return errno;
   return n == 1 && values[0] == 1 ? 0 : EIO;
 }
@@ -73,7 +73,8 @@ static int try_stacks(enum m6_area *area)
   return only_create(map_of(BPF_MAP_TYPE_STACK_TRACE, 4, 127 * 8, 1024, 0));
 }
 
-static const struct bpf_insn return_zero[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0}, {.code = BPF_JMP | BPF_EXIT}};
+static const struct bpf_insn return_zero[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0},
+                                              {.code = BPF_JMP | BPF_EXIT}};
 
 /* A program of nothing on one of the kernel's own types: its descriptor or -errno. */
 static int program_on(enum bpf_attach_type attach, const char *name, enum m6_area *area)
@@ -83,7 +84,7 @@ static int program_on(enum bpf_attach_type attach, const char *name, enum m6_are
     *area = M6_AREA_BTF;
     return id == 0 || id == -ESRCH ? -ENOENT : id;
   }
-  LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = attach, .attach_btf_id = (uint32_t)id);
+  struct bpf_prog_load_opts o = {.sz = sizeof o, .expected_attach_type = attach, .attach_btf_id = (uint32_t)id};
   int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "m6_doctor", "Dual MIT/GPL", return_zero, 2, &o);
   return fd < 0 ? -errno : fd;
 }
@@ -197,7 +198,8 @@ static int try_tracefs(enum m6_area *area)
 
 static int perf(uint32_t type, uint64_t what, pid_t pid, int cpu, int user_only, int sample)
 {
-  struct perf_event_attr attr = {.type = type, .size = sizeof attr, .config = what, .exclude_kernel = (uint64_t)user_only, .exclude_hv = 1};
+  struct perf_event_attr attr = {
+    .type = type, .size = sizeof attr, .config = what, .exclude_kernel = (uint64_t)user_only, .exclude_hv = 1};
   if (sample) {
     attr.freq = 1;
     attr.sample_freq = 49;
@@ -305,8 +307,10 @@ const struct doctor_feature doctor_features[] = {
   {"perf-samples", OWN, "CPU samples, user space", "where time goes", M6_AREA_PERF_SELF, try_samples},
   {"perf-faults", OWN, "page faults counted", "faults a process", M6_AREA_PERF_SELF, try_faults},
   {"perf-switches", OWN, "context-switch records", "waits, without BPF", M6_AREA_PERF_SELF, try_switch_records},
-  {"perf-samples-kernel", OWN, "CPU samples, kernel included", "what a syscall does", M6_AREA_PERF_KERNEL, try_samples_kernel},
-  {"perf-faults-kernel", OWN, "page faults, kernel's included", "faults taken in syscalls", M6_AREA_PERF_KERNEL, try_faults_kernel},
+  {"perf-samples-kernel", OWN, "CPU samples, kernel included", "what a syscall does", M6_AREA_PERF_KERNEL,
+   try_samples_kernel},
+  {"perf-faults-kernel", OWN, "page faults, kernel's included", "faults taken in syscalls", M6_AREA_PERF_KERNEL,
+   try_faults_kernel},
   {"perf-hardware", OWN, "hardware counters", "not used yet", M6_AREA_PERF_HARDWARE, try_hardware},
   {"btf", COUNT, "the kernel's types (BTF)", "programs that fit any kernel", M6_AREA_BTF, try_types},
   {"bpf-array", COUNT, "counters that are mapped", "reading without a syscall", M6_AREA_BPF, try_mapped_array},
@@ -314,7 +318,8 @@ const struct doctor_feature doctor_features[] = {
   {"bpf-ring", COUNT, "a ring buffer of 4 MiB", "frames' records", M6_AREA_BPF, try_ring},
   {"bpf-stacks", COUNT, "stacks", "CPU samples by stack", M6_AREA_BPF, try_stacks},
   {"threads", COUNT, "threads by tp_btf", "on and off CPU, waits, switches", M6_AREA_BPF, try_counters},
-  {"threads-raw", COUNT, "threads by raw tracepoints", "the same, when there is no tp_btf", M6_AREA_BPF, try_counters_raw},
+  {"threads-raw", COUNT, "threads by raw tracepoints", "the same, when there is no tp_btf", M6_AREA_BPF,
+   try_counters_raw},
   {"syscalls", COUNT, "syscalls by thread", "level full", M6_AREA_BPF, try_counters_syscalls},
   {"task-iterator", COUNT, "a walk over all tasks", "pid namespaces", M6_AREA_BPF, try_iterator},
   {"uprobe-multi", PROBES, "functions by uprobe_multi", "mach6 probe", M6_AREA_MULTI, try_multi},
