@@ -3,7 +3,7 @@
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
-#   make install    PREFIX=/usr/local DESTDIR=
+#   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)
 
 PREFIX ?= /usr/local
 VERSION := 0.1.0

@@ -134,7 +134,8 @@ static __always_inline void adopt(struct m6_counters_thread *e, struct task_stru
 /* User space could not read how often a seeded thread had migrated: what it has by its first event is its beginning. */
 static __always_inline void complete_seed(struct m6_counters_thread *e, struct task_struct *t, int direct)
 {
-  if (e->state == M6_COUNTERS_SEEDED) e->base[M6_MIGRATIONS] = e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
+  if (e->state == M6_COUNTERS_SEEDED)
+    e->base[M6_MIGRATIONS] = e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
 }
 
 /* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
@@ -198,8 +199,7 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   if (state & TASK_DEAD) {
     if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
     e->state = M6_COUNTERS_ENDED;
-  } else
-    e->state = preempted || !state ? M6_COUNTERS_WAITING : M6_COUNTERS_OFF;
+  } else e->state = preempted || !state ? M6_COUNTERS_WAITING : M6_COUNTERS_OFF;
   done(e);
 }
 
@@ -270,8 +270,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
     begin(e);
     complete_seed(e, t, direct);
     e->later_off_ns += now - e->since_ns;
-  } else
-    return 0; /* runs, or waits already */
+  } else return 0; /* runs, or waits already */
   e->since_ns = now;
   e->state = M6_COUNTERS_WAITING;
   done(e);

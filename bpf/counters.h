@@ -17,7 +17,8 @@
 #define M6_COUNTERS_TARGETS 8
 #define M6_COUNTERS_THREADS 4096 /* entries; further threads are counted as refused */
 #define M6_COUNTERS_CALLS 16384  /* thread and syscall number together */
-#define M6_COUNTERS_BUCKETS 32   /* of run-queue latency: bucket i has [2^i, 2^(i+1)) ns; 0 and 1 ns in the first, the last is open */
+#define M6_COUNTERS_BUCKETS                                                                                            \
+  32 /* of run-queue latency: bucket i has [2^i, 2^(i+1)) ns; 0 and 1 ns in the first, the last is open */
 
 struct m6_counters_config {
   __u32 tgid[M6_COUNTERS_TARGETS];
@@ -43,14 +44,14 @@ struct m6_counters_thread {
   __u64 first_ns; /* CLOCK_MONOTONIC, as all of them */
   __u64 out_ns;   /* when it was switched out the last time: the totals are settled until then */
   __u64 on_ns, off_ns, wait_ns;
-  __u64 later_off_ns, later_wait_ns; /* since then, as the events say */
-  __u64 since_ns;                    /* when `state` began; from then on, too, the time is nobody's yet */
-  __u64 waits;                       /* run-queue latencies in the histogram */
-  __u64 last_run_ns, last_delay_ns;  /* readings by which on and wait are settled */
+  __u64 later_off_ns, later_wait_ns;          /* since then, as the events say */
+  __u64 since_ns;                             /* when `state` began; from then on, too, the time is nobody's yet */
+  __u64 waits;                                /* run-queue latencies in the histogram */
+  __u64 last_run_ns, last_delay_ns;           /* readings by which on and wait are settled */
   __u64 base[M6_READINGS], last[M6_READINGS]; /* counted = last - base, two's complement */
   __u64 call_ns;                              /* when the syscall that it is in was entered */
   __u32 call;                                 /* 1 + its number, 0 = none */
-  __u32 state, tgid, lives; /* lives: threads that had this tid, one after the other */
+  __u32 state, tgid, lives;                   /* lives: threads that had this tid, one after the other */
   __u32 latency[M6_COUNTERS_BUCKETS];
   __u64 begun;
 };

@@ -13,7 +13,7 @@ struct sched_entity {
   __u64 nr_migrations;
 };
 
-struct sched_info { /* empty without CONFIG_SCHED_INFO */
+struct sched_info {             /* empty without CONFIG_SCHED_INFO */
   unsigned long pcount;         /* times it was switched in */
   unsigned long long run_delay; /* ns in a run queue, up to date from the moment that it runs */
 };

@@ -20,8 +20,8 @@
 
 #include "reservoir.h"
 
-#define M6_BOUNDARIES_WAITING 64 /* boundaries held back because an earlier number has not arrived */
-#define M6_BOUNDARY_PATIENCE 2   /* polls that they wait */
+#define M6_BOUNDARIES_WAITING 128 /* boundaries held back because an earlier number has not arrived */
+#define M6_BOUNDARY_PATIENCE 8   /* polls that they wait: longer than another ring's hole is waited for */
 #define M6_CAUSES 3
 
 struct m6_point { /* readings at one moment: the process's */

@@ -73,14 +73,17 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
   char path[64], text[4096], *at;
   snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)tgid, (int)tid);
   if (!slurp(text, sizeof text, path) || !(at = strrchr(text, ')'))) return 0;
-  if (sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &t->base[M6_MINOR], &t->base[M6_MAJOR]) != 2) return 0;
+  if (sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &t->base[M6_MINOR], &t->base[M6_MAJOR]) != 2)
+    return 0;
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)tgid, (int)tid);
   if (!slurp(text, sizeof text, path) || !(at = strstr(text, "\nvoluntary_ctxt_switches:"))) return 0;
   if (sscanf(at, " voluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu", &t->base[M6_VOLUNTARY],
-             &t->base[M6_INVOLUNTARY]) != 2) return 0;
+             &t->base[M6_INVOLUNTARY]) != 2)
+    return 0;
   /* Not there without CONFIG_SCHED_INFO; then the kernel side reads none of it either. */
   snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
-  if (slurp(text, sizeof text, path)) sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
+  if (slurp(text, sizeof text, path))
+    sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
   memcpy(t->last, t->base, sizeof t->last);
   return 1;
 }
@@ -92,7 +95,9 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task", (int)tgid);
   DIR *d = opendir(path);
-  if (!d) return m6_fault_set(fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "list the threads of process", "%d", (int)tgid);
+  if (!d)
+    return m6_fault_set(fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "list the threads of process", "%d",
+                        (int)tgid);
   for (struct dirent *e; (e = readdir(d));) {
     uint32_t tid = (uint32_t)atoi(e->d_name);
     struct m6_counters_thread t = {.state = M6_COUNTERS_SEEDED, .tgid = (uint32_t)tgid, .lives = 1};
@@ -132,10 +137,6 @@ void m6_counters_close(struct m6_counters *c)
   free(c->calls);
   free(c);
 }
-static void close_auto(struct m6_counters **c)
-{
-  m6_counters_close(*c);
-}
 
 static struct m6_counters *allocate(const struct m6_counters_options *o)
 {
@@ -168,7 +169,8 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   int err = m6_open_blob(counters, &object, fault);
   if (err) return err;
   struct bpf_program *p;
-  bpf_object__for_each_program(p, object) bpf_program__set_autoload(p, false);
+  for (p = bpf_object__next_program(object, NULL); p; p = bpf_object__next_program(object, p))
+    bpf_program__set_autoload(p, false);
   for (int i = 0; i < PROGRAMS; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
@@ -202,31 +204,37 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   return 0;
 }
 
-int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *o, struct m6_fault *fault)
+static int open_and_seed(struct m6_counters *c, const struct m6_counters_options *o, struct m6_fault *fault)
 {
-  *out = NULL;
-  struct stat ns;
-  if (o->count < 1 || o->count > M6_COUNTERS_TARGETS)
-    return m6_fault_set(fault, EINVAL, M6_AREA_NONE, "count", "%u processes (1 to %d can be)", o->count, M6_COUNTERS_TARGETS);
-  if (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino != INITIAL_PIDNS)
-    return m6_fault_set(fault, ENOTSUP, M6_AREA_NONE, "count from", "inside a pid namespace, where pids are not the kernel's own");
-  __attribute__((cleanup(close_auto))) struct m6_counters *c = allocate(o);
-  if (!c) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the counters");
   struct m6_fault first;
   int err = o->raw ? ENOTSUP : load(c, o, "btf", &first);
   if (err && (o->raw || (err != EPERM && err != ENOMEM))) {
     err = load(c, o, "raw", fault);
     c->raw = 1;
-  } else if (err)
-    *fault = first;
+  } else if (err) *fault = first;
   if (err) return err;
   c->inside->syscalls = o->syscalls;
   c->open_ns = now_ns();
-  for (unsigned i = 0; i < o->count; i++)
-    if ((err = seed(c->inside, o->tgids[i], fault))) return err;
-  *out = c;
-  c = NULL;
-  return 0;
+  for (unsigned i = 0; i < o->count && !err; i++) err = seed(c->inside, o->tgids[i], fault);
+  return err;
+}
+
+int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *o, struct m6_fault *fault)
+{
+  struct stat ns;
+  *out = NULL;
+  if (o->count < 1 || o->count > M6_COUNTERS_TARGETS)
+    return m6_fault_set(fault, EINVAL, M6_AREA_NONE, "count", "%u processes (1 to %d can be)", o->count,
+                        M6_COUNTERS_TARGETS);
+  if (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino != INITIAL_PIDNS)
+    return m6_fault_set(fault, ENOTSUP, M6_AREA_NONE, "count from",
+                        "inside a pid namespace, where pids are not the kernel's own");
+  struct m6_counters *c = allocate(o);
+  if (!c) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the counters");
+  int err = open_and_seed(c, o, fault);
+  if (err) m6_counters_close(c);
+  else *out = c;
+  return err;
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------------- */
@@ -235,11 +243,11 @@ int m6_counters_open(struct m6_counters **out, const struct m6_counters_options 
 static int read_table(int fd, void *keys, size_t key_size, void *values, size_t value_size, uint32_t max)
 {
   uint32_t at = 0, next = 0, have = 0;
-  LIBBPF_OPTS(bpf_map_batch_opts, options, .flags = 0);
+  struct bpf_map_batch_opts options = {.sz = sizeof options, .flags = 0};
   for (int first = 1;; first = 0) {
     uint32_t n = max - have;
-    int err = bpf_map_lookup_batch(fd, first ? NULL : &at, &next, (char *)keys + have * key_size, (char *)values + have * value_size, &n,
-                                   &options);
+    int err = bpf_map_lookup_batch(fd, first ? NULL : &at, &next, (char *)keys + have * key_size,
+                                   (char *)values + have * value_size, &n, &options);
     if (err && errno != ENOENT) return errno == ENOSPC && have == max ? (int)have : -errno;
     have += n;
     if (err || have == max) return (int)have;
@@ -249,8 +257,15 @@ static int read_table(int fd, void *keys, size_t key_size, void *values, size_t 
 
 static void convert(const struct m6_counters_thread *e, pid_t tid, uint64_t now, struct m6_thread_counters *t)
 {
-  *t = (struct m6_thread_counters){.tid = tid, .tgid = (pid_t)e->tgid, .state = e->state, .lives = e->lives, .on_ns = e->on_ns,
-                                   .off_ns = e->off_ns + e->later_off_ns, .wait_ns = e->wait_ns + e->later_wait_ns, .waits = e->waits, .call = (int32_t)e->call - 1};
+  *t = (struct m6_thread_counters){.tid = tid,
+                                   .tgid = (pid_t)e->tgid,
+                                   .state = e->state,
+                                   .lives = e->lives,
+                                   .on_ns = e->on_ns,
+                                   .off_ns = e->off_ns + e->later_off_ns,
+                                   .wait_ns = e->wait_ns + e->later_wait_ns,
+                                   .waits = e->waits,
+                                   .call = (int32_t)e->call - 1};
   for (int i = 0; i < M6_READINGS; i++) t->counted[i] = e->last[i] - e->base[i];
   memcpy(t->latency, e->latency, sizeof t->latency);
   uint64_t more = now > e->since_ns ? now - e->since_ns : 0;
@@ -299,11 +314,11 @@ static uint64_t missed(const struct m6_counters_inside *in)
 {
   uint64_t sum = 0;
   struct bpf_program *p;
-  bpf_object__for_each_program(p, in->object)
-  {
+  for (p = bpf_object__next_program(in->object, NULL); p; p = bpf_object__next_program(in->object, p)) {
     struct bpf_prog_info info = {0};
     uint32_t size = sizeof info;
-    if (bpf_program__fd(p) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) == 0) sum += info.recursion_misses;
+    if (bpf_program__fd(p) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) == 0)
+      sum += info.recursion_misses;
   }
   return sum;
 }
@@ -317,7 +332,8 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
   if (n < 0) return m6_fault_set(fault, n, M6_AREA_BPF, "read", "the threads' counters");
   int calls = 0, tight = n > M6_COUNTERS_THREADS / 4 * 3;
   if (in->syscalls) {
-    calls = read_table(in->calls_fd, in->call_keys, sizeof *in->call_keys, in->call_entries, sizeof *in->call_entries, M6_COUNTERS_CALLS);
+    calls = read_table(in->calls_fd, in->call_keys, sizeof *in->call_keys, in->call_entries, sizeof *in->call_entries,
+                       M6_COUNTERS_CALLS);
     if (calls < 0) return m6_fault_set(fault, calls, M6_AREA_BPF, "read", "the syscalls' counters");
   }
   tight |= calls > M6_COUNTERS_CALLS / 4 * 3;

@@ -17,7 +17,7 @@ int m6_fault_set(struct m6_fault *f, int err, enum m6_area area, const char *tri
   f->tried = tried;
   va_list args;
   va_start(args, on_format);
-  vsnprintf(f->on, sizeof f->on, on_format, args);
+  vsnprintf(f->on, sizeof f->on, on_format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
   va_end(args);
   return err;
 }
@@ -72,7 +72,7 @@ static const struct row {
    "cat /sys/kernel/security/lockdown; in a container: --cap-add BPF --cap-add PERFMON"},
   {M6_AREA_BPF, ENOSYS, NOTHING, NULL, 0, "CONFIG_BPF_SYSCALL is not set", REBUILD},
   {M6_AREA_BPF, ENOMEM, NOTHING, NULL, 0, "memory, or RLIMIT_MEMLOCK on kernels before 5.11", "ulimit -l unlimited"},
-  {M6_AREA_BTF, ENOENT, NOTHING, NULL, 0, "CONFIG_DEBUG_INFO_BTF is not set", REBUILD},
+  {M6_AREA_BTF, 0, NOTHING, NULL, 0, "CONFIG_DEBUG_INFO_BTF is not set", REBUILD},
   {M6_AREA_MULTI, EPERM, BPF, NULL, 0, "CAP_BPF or CAP_PERFMON is lacking", GIVE_BOTH},
   {M6_AREA_MULTI, EPERM, PERFMON, NULL, 0, "CAP_PERFMON is lacking", GIVE_BOTH},
   {M6_AREA_MULTI, EINVAL, NOTHING, NULL, 0, "this kernel has no uprobe_multi links (they came with 6.6)", GIVE_ADMIN},
@@ -85,15 +85,26 @@ static const struct row {
   {M6_AREA_KPROBE, EACCES, SYS_ADMIN, NULL, 0, "CAP_SYS_ADMIN is lacking", GIVE_ADMIN},
   {M6_AREA_TRAMPOLINE, EPERM, BPF, NULL, 0, "CAP_BPF is lacking", GIVE_BOTH},
   {M6_AREA_TRAMPOLINE, EPERM, PERFMON, NULL, 0, "CAP_PERFMON is lacking", GIVE_BOTH},
-  {M6_AREA_TRAMPOLINE, ENOTSUPP, NOTHING, NULL, 0, "functions have no room for a trampoline (CONFIG_FUNCTION_TRACER)", REBUILD},
-  {M6_AREA_TRAMPOLINE, EBUSY, NOTHING, NULL, 0, "functions have no room for a trampoline (CONFIG_FUNCTION_TRACER)", REBUILD},
+  {M6_AREA_TRAMPOLINE, EPERM, NOTHING, NULL, 0,
+   "refused with the capabilities there: no trampolines in this kernel, or a security module", ""},
+  {M6_AREA_TRAMPOLINE, ENOTSUPP, NOTHING, NULL, 0, "functions have no room for a trampoline (CONFIG_FUNCTION_TRACER)",
+   REBUILD},
+  {M6_AREA_TRAMPOLINE, EBUSY, NOTHING, NULL, 0, "functions have no room for a trampoline (CONFIG_FUNCTION_TRACER)",
+   REBUILD},
   {M6_AREA_TRACEFS, ENOENT, NOTHING, NULL, 0, "tracefs is not mounted", "mount -t tracefs tracefs /sys/kernel/tracing"},
   {M6_AREA_TRACEFS, EACCES, SYS_ADMIN, NULL, 0, "tracefs is root's", GIVE_ADMIN},
   {M6_AREA_PERF_SELF, EACCES, PERFMON, PARANOID, 2, "CAP_PERFMON is lacking", "sysctl kernel.perf_event_paranoid=2"},
   {M6_AREA_PERF_KERNEL, EACCES, PERFMON, PARANOID, 1, "CAP_PERFMON is lacking", "sysctl kernel.perf_event_paranoid=1"},
   {M6_AREA_PERF_CPU, EACCES, PERFMON, PARANOID, 0, "CAP_PERFMON is lacking", "sysctl kernel.perf_event_paranoid=0"},
-  {M6_AREA_PERF_SELF, EPERM, PERFMON, PARANOID, 2, "a container's seccomp filter", "in a container: --cap-add PERFMON"},
   {M6_AREA_PERF_SELF, ENOSYS, NOTHING, NULL, 0, "CONFIG_PERF_EVENTS is not set", REBUILD},
+  {M6_AREA_PERF_SELF, EPERM, NOTHING, NULL, 0, "a container's seccomp filter", "in a container: --cap-add PERFMON"},
+  {M6_AREA_PERF_OTHER, EACCES, PERFMON, NULL, 0, "CAP_PERFMON is lacking, and the process is another user's",
+   GIVE_BOTH},
+  {M6_AREA_PERF_OTHER, EPERM, PERFMON, NULL, 0, "CAP_PERFMON is lacking, and the process is another user's", GIVE_BOTH},
+  {M6_AREA_PERF_HARDWARE, ENOENT, NOTHING, NULL, 0, "this (virtual) machine shows no hardware counters", ""},
+  {M6_AREA_PERF_HARDWARE, EOPNOTSUPP, NOTHING, NULL, 0, "this (virtual) machine shows no hardware counters", ""},
+  {M6_AREA_SHM, 0, NOTHING, NULL, 0, "/dev/shm is full, or not for everybody",
+   "df /dev/shm; mount -o remount,size=64M,mode=1777 /dev/shm"},
   {M6_AREA_PROC, EACCES, SYS_PTRACE, NULL, 0, "the process is another user's, or not dumpable", GIVE_ADMIN},
   {M6_AREA_PROC, EPERM, SYS_PTRACE, NULL, 0, "the process is another user's, or not dumpable", GIVE_ADMIN},
   {M6_AREA_IO_URING, EPERM, NOTHING, "/proc/sys/kernel/io_uring_disabled", 0, "io_uring is switched off",
@@ -112,8 +123,7 @@ struct m6_hint m6_fault_hint(enum m6_area area, int err)
     if (r->sysctl && value > r->over) {
       const char *name = strrchr(r->sysctl, '/') + 1;
       snprintf(hint.setting, sizeof hint.setting, "kernel.%s = %ld and %s", name, value, r->setting);
-    } else
-      snprintf(hint.setting, sizeof hint.setting, "%s", r->setting);
+    } else snprintf(hint.setting, sizeof hint.setting, "%s", r->setting);
     snprintf(hint.command, sizeof hint.command, "%s", r->command);
     return hint;
   }

@@ -16,12 +16,15 @@ enum m6_area {
   M6_AREA_KPROBE,
   M6_AREA_TRAMPOLINE, /* fentry */
   M6_AREA_TRACEFS,
-  M6_AREA_PERF_SELF,  /* a perf event on a task of one's own, user space only */
+  M6_AREA_PERF_SELF,   /* a perf event on a task of one's own, user space only */
   M6_AREA_PERF_KERNEL, /* the same, kernel space included */
-  M6_AREA_PERF_CPU,   /* a perf event on a CPU: everybody's tasks */
-  M6_AREA_PROC,       /* another process, by /proc or pidfd */
+  M6_AREA_PERF_CPU,    /* a perf event on a CPU: everybody's tasks */
+  M6_AREA_PERF_OTHER,  /* a perf event on another user's task */
+  M6_AREA_PERF_HARDWARE,
+  M6_AREA_PROC, /* another process, by /proc or pidfd */
   M6_AREA_IO_URING,
   M6_AREA_FILE,
+  M6_AREA_SHM, /* /dev/shm */
 };
 
 struct m6_fault {

@@ -11,8 +11,12 @@
 
 static int open_event(uint64_t what, pid_t tid, int user_only)
 {
-  struct perf_event_attr attr = {
-    .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = what, .inherit = 1, .exclude_kernel = (uint64_t)user_only, .exclude_hv = 1};
+  struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+                                 .size = sizeof attr,
+                                 .config = what,
+                                 .inherit = 1,
+                                 .exclude_kernel = (uint64_t)user_only,
+                                 .exclude_hv = 1};
   return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -43,16 +47,22 @@ int m6_faults_open(struct m6_faults *f, pid_t pid, struct m6_fault *fault)
   if (!f->fds) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the fault counters");
   snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
   DIR *d = opendir(path);
-  int err = d ? 0 : errno == ENOENT ? ESRCH : errno;
-  if (err) m6_fault_set(fault, err, M6_AREA_PROC, "list the threads of process", "%d", (int)pid);
+  if (!d) {
+    m6_faults_close(f);
+    return m6_fault_set(fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "list the threads of process", "%d",
+                        (int)pid);
+  }
+  int err = 0;
   for (struct dirent *e; !err && (e = readdir(d));) {
     pid_t tid = atoi(e->d_name);
     if (!tid) continue;
     err = f->count == 2 * M6_FAULTS_THREADS ? E2BIG : add_thread(f, tid);
     if (err == ESRCH) err = 0; /* it has just ended */
-    if (err) m6_fault_set(fault, err, M6_AREA_PERF_SELF, "count the page faults of", "thread %d of process %d", (int)tid, (int)pid);
+    if (err)
+      m6_fault_set(fault, err, M6_AREA_PERF_SELF, "count the page faults of", "thread %d of process %d", (int)tid,
+                   (int)pid);
   }
-  if (d) closedir(d);
+  closedir(d);
   if (!err && !f->count) err = m6_fault_set(fault, ESRCH, M6_AREA_PROC, "find a thread of process", "%d", (int)pid);
   if (err) m6_faults_close(f);
   return err;

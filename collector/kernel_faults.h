@@ -15,7 +15,7 @@
 #define M6_FAULTS_THREADS 512 /* threads with events of their own; more are an error */
 
 struct m6_faults {
-  int *fds; /* minor, major, minor, major, ... */
+  int *fds;       /* minor, major, minor, major, ... */
   unsigned count; /* of descriptors */
   int user_only;
 };

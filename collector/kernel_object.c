@@ -25,7 +25,7 @@ int m6_object_open(const char *name, const void *bytes, size_t size, struct bpf_
 {
   libbpf_set_print(hear);
   said[0] = 0;
-  LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name);
+  struct bpf_object_open_opts options = {.sz = sizeof options, .object_name = name};
   *object = bpf_object__open_mem(bytes, size, &options);
   if (!*object) return m6_fault_set(fault, errno, M6_AREA_BPF, "open", "the kernel programs of %s (%s)", name, said);
   return 0;
@@ -43,12 +43,12 @@ int m6_object_load(const char *name, struct bpf_object *object, struct m6_fault 
 int m6_object_configure(struct bpf_object *object, const void *config, size_t size)
 {
   struct bpf_map *map;
-  bpf_object__for_each_map(map, object) if (bpf_map__is_internal(map) && strstr(bpf_map__name(map), ".rodata"))
-  {
-    size_t have = 0;
-    if (!bpf_map__initial_value(map, &have) || have != size) return EINVAL;
-    return -bpf_map__set_initial_value(map, config, size);
-  }
+  for (map = bpf_object__next_map(object, NULL); map; map = bpf_object__next_map(object, map))
+    if (bpf_map__is_internal(map) && strstr(bpf_map__name(map), ".rodata")) {
+      size_t have = 0;
+      if (!bpf_map__initial_value(map, &have) || have != size) return EINVAL;
+      return -bpf_map__set_initial_value(map, config, size);
+    }
   return ENOENT;
 }
 

@@ -46,12 +46,14 @@ static inline int m6_keep_fd(int *fd)
 }
 
 /* ---- embedded objects (bpf/embed.S) ----------------------------------------------------------------------------- */
-#define M6_BLOB(name) extern const char m6_blob_##name[], m6_blob_##name##_end[]
-#define m6_open_blob(name, object, fault)                                                                              \
-  m6_object_open(#name, m6_blob_##name, (size_t)(m6_blob_##name##_end - m6_blob_##name), object, fault)
+#define M6_BLOB(name)                                                                                                  \
+  extern const char m6_blob_##name[];                                                                                  \
+  extern const uint64_t m6_blob_##name##_size
+#define m6_open_blob(name, object, fault) m6_object_open(#name, m6_blob_##name, m6_blob_##name##_size, object, fault)
 
 /* 0 and *object, not yet loaded; or an errno and the fault. */
-int m6_object_open(const char *name, const void *bytes, size_t size, struct bpf_object **object, struct m6_fault *fault);
+int m6_object_open(const char *name, const void *bytes, size_t size, struct bpf_object **object,
+                   struct m6_fault *fault);
 /* Loads it: 0, or an errno and the fault, whose text holds the line that libbpf or the verifier said last. */
 int m6_object_load(const char *name, struct bpf_object *object, struct m6_fault *fault);
 /* Sets the object's constants (its only .rodata, one struct) before it is loaded: 0 or an errno. */

@@ -51,19 +51,23 @@ static void step_over_endbr(struct m6_place *p)
 }
 
 /* One of the functions found in p->path, when it is one that can be probed. */
-static int choose(struct m6_place *p, const char *name, const struct m6_symbol *found, int count, char *why, size_t size)
+static int choose(struct m6_place *p, const char *name, const struct m6_symbol *found, int count, char *why,
+                  size_t size)
 {
   int indirect = 0;
   for (int i = 0; i < count && i < SHOWN; i++) indirect += found[i].indirect;
   if (indirect == count) {
-    snprintf(why, size, "%s of %s is an indirect function: what runs is one of its variants, chosen when the program starts; "
-             "probe that one", name, p->file);
+    snprintf(why, size,
+             "%s of %s is an indirect function: what runs is one of its variants, chosen when the program starts; "
+             "probe that one",
+             name, p->file);
     return ENOTSUP;
   }
   if (count > 1) {
     size_t n = (size_t)snprintf(why, size, "%d functions of %s answer to %s; say which:", count, p->file, name);
     for (int i = 0; i < count && i < SHOWN && n < size; i++)
-      n += (size_t)snprintf(why + n, size - n, "\n  %s+0x%llx  %s", p->file, (unsigned long long)found[i].offset, found[i].name);
+      n += (size_t)snprintf(why + n, size - n, "\n  %s+0x%llx  %s", p->file, (unsigned long long)found[i].offset,
+                            found[i].name);
     if (count > SHOWN && n < size) snprintf(why + n, size - n, "\n  and %d more", count - SHOWN);
     return EEXIST;
   }
@@ -93,8 +97,10 @@ static int by_symbol(struct m6_place *p, const char *name, char *why, size_t siz
   int count = m6_symbol_find(p->path, name, found, SHOWN);
   if (count < 0) return bad_file(-count, p->file, why, size);
   if (count == 0) {
-    snprintf(why, size, "no function %s is in %s, nor in debug information that belongs to it: it may be inlined, or its name "
-             "stripped (then BINARY+OFFSET can reach it)", name, p->file);
+    snprintf(why, size,
+             "no function %s is in %s, nor in debug information that belongs to it: it may be inlined, or its name "
+             "stripped (then BINARY+OFFSET can reach it)",
+             name, p->file);
     return ENOENT;
   }
   return choose(p, name, found, count, why, size);
@@ -112,11 +118,15 @@ static int by_offset(struct m6_place *p, uint64_t offset, char *why, size_t size
   p->offset = offset;
   if (known) p->symbol = at;
   if (!known)
-    snprintf(p->note, sizeof p->note, "no function is known at 0x%llx: it must be the first byte of an instruction, or the program "
-             "will crash", (unsigned long long)offset);
+    snprintf(p->note, sizeof p->note,
+             "no function is known at 0x%llx: it must be the first byte of an instruction, or the program "
+             "will crash",
+             (unsigned long long)offset);
   else if (at.offset != offset)
-    snprintf(p->note, sizeof p->note, "0x%llx lies 0x%llx bytes inside %.200s: it must be the first byte of an instruction, or the "
-             "program will crash", (unsigned long long)offset, (unsigned long long)(offset - at.offset), at.name);
+    snprintf(p->note, sizeof p->note,
+             "0x%llx lies 0x%llx bytes inside %.200s: it must be the first byte of an instruction, or the "
+             "program will crash",
+             (unsigned long long)offset, (unsigned long long)(offset - at.offset), at.name);
   step_over_endbr(p);
   return 0;
 }
@@ -130,7 +140,9 @@ static int reach(pid_t pid, const char *name, const char *range, ino_t inode, de
   struct stat s;
   snprintf(path, PATH_MAX, "%s", name);
   if (stat(path, &s) == 0 && s.st_ino == inode && s.st_dev == device) return 1;
-  if (snprintf(path, PATH_MAX, "/proc/%d/root%s", (int)pid, name) < PATH_MAX && stat(path, &s) == 0 && s.st_ino == inode) return 1;
+  if (snprintf(path, PATH_MAX, "/proc/%d/root%s", (int)pid, name) < PATH_MAX && stat(path, &s) == 0 &&
+      s.st_ino == inode)
+    return 1;
   snprintf(path, PATH_MAX, "/proc/%d/exe", (int)pid);
   if (stat(path, &s) == 0 && s.st_ino == inode) return 1;
   snprintf(path, PATH_MAX, "/proc/%d/map_files/%s", (int)pid, range);
@@ -201,8 +213,10 @@ static int by_pid(struct m6_place *p, pid_t pid, const char *name, char *why, si
     m6_fault_text(&fault, why, size);
     return err;
   }
-  snprintf(why, size, "no function %s is in the %d files that process %d has mapped%s: it may be inlined, or its name stripped "
-           "(then BINARY+OFFSET can reach it)", name, files, (int)pid, unreachable ? " and that can be read" : "");
+  snprintf(why, size,
+           "no function %s is in the %d files that process %d has mapped%s: it may be inlined, or its name stripped "
+           "(then BINARY+OFFSET can reach it)",
+           name, files, (int)pid, unreachable ? " and that can be read" : "");
   return ENOENT;
 }
 
@@ -222,7 +236,8 @@ int m6_place_find(const char *text, struct m6_place *p, char *why, size_t size)
   memset(p, 0, sizeof *p);
   const char *colon = strchr(text, ':');
   size_t digits = strspn(text, "0123456789");
-  if (colon && digits && digits < 10 && text + digits == colon && colon[1]) return by_pid(p, atoi(text), colon + 1, why, size);
+  if (colon && digits && digits < 10 && text + digits == colon && colon[1])
+    return by_pid(p, atoi(text), colon + 1, why, size);
 
   for (; colon; colon = strchr(colon + 1, ':')) {
     if (!colon[1] || !find_binary(text, (size_t)(colon - text), p->path)) continue;

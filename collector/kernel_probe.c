@@ -25,7 +25,8 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
   struct bpf_map *map = bpf_object__find_map_by_name(object, "m6_probe_hits");
   int cpus = m6_possible_cpus();
   if (!program || !map || cpus <= 0) return m6_fault_set(fault, EINVAL, M6_AREA_BPF, "prepare", "the probe");
-  if (kind == M6_UPROBE_MULTI) bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)M6_BPF_TRACE_UPROBE_MULTI);
+  if (kind == M6_UPROBE_MULTI)
+    bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)M6_BPF_TRACE_UPROBE_MULTI);
   err = bpf_map__set_max_entries(map, (uint32_t)cpus);
   if (err) return m6_fault_set(fault, err, M6_AREA_BPF, "size", "the probe's counters");
   err = m6_object_load("probe", object, fault);
@@ -38,10 +39,8 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
     lines.at = NULL;
     return m6_fault_set(fault, errno, M6_AREA_BPF, "map", "the probe's counters");
   }
-  if (kind == M6_UPROBE_MULTI)
-    err = m6_uprobe_multi(bpf_program__fd(program), path, offset, pid, &link, fault);
-  else
-    err = m6_uprobe_pmu(bpf_program__fd(program), path, offset, pid, &link, &event, fault);
+  if (kind == M6_UPROBE_MULTI) err = m6_uprobe_multi(bpf_program__fd(program), path, offset, pid, &link, fault);
+  else err = m6_uprobe_pmu(bpf_program__fd(program), path, offset, pid, &link, &event, fault);
   if (err) return err;
 
   p->object = object;
@@ -54,6 +53,13 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
   object = NULL;
   lines.at = NULL;
   return 0;
+}
+
+int m6_probe_open_as(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,
+                     struct m6_fault *fault)
+{
+  *p = (struct m6_probe)M6_PROBE_NONE;
+  return try_kind(p, kind, path, offset, pid, fault);
 }
 
 int m6_probe_open(struct m6_probe *p, const char *path, uint64_t offset, pid_t pid, struct m6_fault *fault)

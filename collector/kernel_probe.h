@@ -24,11 +24,17 @@ struct m6_probe {
   unsigned cpus;
   enum m6_uprobe_kind kind;
 };
-#define M6_PROBE_NONE {.program = -1, .link = -1, .event = -1}
+#define M6_PROBE_NONE                                                                                                  \
+  {                                                                                                                    \
+    .program = -1, .link = -1, .event = -1                                                                             \
+  }
 
 /* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link, then
  * a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */
 int m6_probe_open(struct m6_probe *p, const char *path, uint64_t offset, pid_t pid, struct m6_fault *fault);
+/* By one of the two ways alone. */
+int m6_probe_open_as(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,
+                     struct m6_fault *fault);
 /* The hits so far, and by CPU when `by_cpu` is not NULL (p->cpus words). No syscall. */
 uint64_t m6_probe_read(const struct m6_probe *p, uint64_t *by_cpu);
 /* Hits that the kernel could not count (a perf uprobe within a running program), or 0. */

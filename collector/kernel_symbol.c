@@ -27,7 +27,8 @@ int m6_symbol_demangle(const char *name, char *out, size_t size)
   if (!demangle) return 0;
   int status = -1;
   char *text = demangle(name, NULL, NULL, &status);
-  if (text) snprintf(out, size, "%s", text);
+  if (!text) return 0;
+  snprintf(out, size, "%s", text);
   free(text);
   return status == 0;
 }
@@ -67,7 +68,8 @@ enum m6_symbol_grade m6_symbol_matches(const char *name, const char *wanted)
   if (equal_but_spaces(text, wanted)) return M6_SYMBOL_BASE;
   /* A template's instance is spelt with its result: "void sum<int>". */
   size_t have = strlen(text), want = strlen(wanted);
-  if (want && have > want + 1 && text[have - want - 1] == ' ' && strcmp(text + have - want, wanted) == 0) return M6_SYMBOL_BASE;
+  if (want && have > want + 1 && text[have - want - 1] == ' ' && strcmp(text + have - want, wanted) == 0)
+    return M6_SYMBOL_BASE;
   return M6_SYMBOL_NO;
 }
 
@@ -78,14 +80,11 @@ struct file {
   Dwfl_Module *module;
   Elf *elf; /* the file itself, wherever the names come from */
   GElf_Addr bias;
-  char *debuginfod; /* what the environment said, to be put back */
 };
 
 static void file_close(struct file *f)
 {
   if (f->dwfl) dwfl_end(f->dwfl);
-  if (f->debuginfod) setenv("DEBUGINFOD_URLS", f->debuginfod, 1);
-  free(f->debuginfod);
 }
 #define AUTO_FILE __attribute__((cleanup(file_close))) struct file
 
@@ -99,11 +98,7 @@ static int file_open(struct file *f, const char *path)
   *f = (struct file){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
-  const char *urls = getenv("DEBUGINFOD_URLS");
-  if (urls) {
-    f->debuginfod = strdup(urls);
-    unsetenv("DEBUGINFOD_URLS");
-  }
+  unsetenv("DEBUGINFOD_URLS");
   f->dwfl = dwfl_begin(&callbacks);
   if (!f->dwfl) {
     close(fd);
@@ -118,7 +113,8 @@ static int file_open(struct file *f, const char *path)
   }
   f->elf = dwfl_module_getelf(f->module, &f->bias);
   GElf_Ehdr header;
-  if (!f->elf || !gelf_getehdr(f->elf, &header) || (header.e_type != ET_EXEC && header.e_type != ET_DYN)) return ENOEXEC;
+  if (!f->elf || !gelf_getehdr(f->elf, &header) || (header.e_type != ET_EXEC && header.e_type != ET_DYN))
+    return ENOEXEC;
   return 0;
 }
 

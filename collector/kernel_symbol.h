@@ -2,7 +2,7 @@
  * that a build-id or a debug link leads to; mangled, or demangled with or without parameters.
  *
  * Calls libdw (elfutils), and __cxa_demangle of the C++ runtime when that is installed. Never asks the network: debuginfod is
- * switched off while it looks.
+ * switched off in this process (DEBUGINFOD_URLS is unset).
  */
 #ifndef M6_KERNEL_SYMBOL_H
 #define M6_KERNEL_SYMBOL_H

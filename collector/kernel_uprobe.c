@@ -36,7 +36,8 @@ int m6_uprobe_multi(int program, const char *path, uint64_t offset, pid_t pid, i
   long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof attr);
   *link = (int)fd;
   if (fd >= 0) return 0;
-  return m6_fault_set(fault, errno, M6_AREA_MULTI, "attach a uprobe_multi link to", "%s+0x%llx", path, (unsigned long long)offset);
+  return m6_fault_set(fault, errno, M6_AREA_MULTI, "attach a uprobe_multi link to", "%s+0x%llx", path,
+                      (unsigned long long)offset);
 }
 
 static int pmu_type(uint32_t *type)
@@ -48,7 +49,8 @@ static int pmu_type(uint32_t *type)
   return got == 1 ? 0 : EINVAL;
 }
 
-int m6_uprobe_pmu(int program, const char *path, uint64_t offset, pid_t pid, int *link, int *event, struct m6_fault *fault)
+int m6_uprobe_pmu(int program, const char *path, uint64_t offset, pid_t pid, int *link, int *event,
+                  struct m6_fault *fault)
 {
   struct perf_event_attr attr = {.size = sizeof attr};
   *link = *event = -1;
@@ -59,7 +61,8 @@ int m6_uprobe_pmu(int program, const char *path, uint64_t offset, pid_t pid, int
   /* On a task the filter is its address space, so that all its threads hit; on a CPU it is everybody, on every CPU. */
   M6_AUTO_FD fd = (int)syscall(SYS_perf_event_open, &attr, pid ? pid : -1, pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
   if (fd < 0)
-    return m6_fault_set(fault, errno, M6_AREA_PMU_UPROBE, "open a uprobe event on", "%s+0x%llx", path, (unsigned long long)offset);
+    return m6_fault_set(fault, errno, M6_AREA_PMU_UPROBE, "open a uprobe event on", "%s+0x%llx", path,
+                        (unsigned long long)offset);
   M6_AUTO_FD tie = bpf_link_create(program, fd, BPF_PERF_EVENT, NULL);
   if (tie < 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) != 0)
     return m6_fault_set(fault, errno, M6_AREA_PMU_UPROBE, "tie the program to the event on", "%s", path);

@@ -21,6 +21,7 @@ enum m6_uprobe_kind { M6_UPROBE_NONE, M6_UPROBE_MULTI, M6_UPROBE_PMU };
 int m6_uprobe_multi(int program, const char *path, uint64_t offset, pid_t pid, int *link, struct m6_fault *fault);
 /* Two descriptors, to be closed in this order: *link, then *event. *link is -1 where the kernel ties the program to the
  * event itself. */
-int m6_uprobe_pmu(int program, const char *path, uint64_t offset, pid_t pid, int *link, int *event, struct m6_fault *fault);
+int m6_uprobe_pmu(int program, const char *path, uint64_t offset, pid_t pid, int *link, int *event,
+                  struct m6_fault *fault);
 
 #endif

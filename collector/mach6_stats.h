@@ -29,13 +29,13 @@ typedef struct mach6_node mach6_node;
 
 enum mach6_error {
   MACH6_OK = 0,
-  MACH6_ENOTFOUND = -1,   /* no live stats for this pid: nobody captures it */
-  MACH6_EPERM = -2,       /* they are another user's */
-  MACH6_EVERSION = -3,    /* written by another version of mach6 */
-  MACH6_EINVALID = -4,    /* not what a collector writes: damaged or hostile */
-  MACH6_EBUSY = -5,       /* the writer was at it, or died at it, in every try */
+  MACH6_ENOTFOUND = -1, /* no live stats for this pid: nobody captures it */
+  MACH6_EPERM = -2,     /* they are another user's */
+  MACH6_EVERSION = -3,  /* written by another version of mach6 */
+  MACH6_EINVALID = -4,  /* not what a collector writes: damaged or hostile */
+  MACH6_EBUSY = -5,     /* the writer was at it, or died at it, in every try */
   MACH6_ENOMEM = -6,
-  MACH6_ESYSTEM = -7,     /* errno says more */
+  MACH6_ESYSTEM = -7, /* errno says more */
 };
 
 /* What a node's stats are, in the payload's units. Percentiles are NaN for a node without samples. */
@@ -43,16 +43,17 @@ struct mach6_node_stats {
   uint64_t count;
   double time_avg, time_p10, time_p50, time_p90, time_max; /* s */
   double mem_delta_avg, mem_delta_total;                   /* KiB */
-  double inverse_mem_total, mem_net;                       /* KiB; inverse is noise for scopes, see inverse_is_measure */
-  int inverse_is_measure;                                  /* 1 for frames, 0 for scopes */
+  double inverse_mem_total, mem_net; /* KiB; inverse is noise for scopes, see inverse_is_measure */
+  int inverse_is_measure;            /* 1 for frames, 0 for scopes */
   uint64_t allocs, abandoned, lost;
 };
 
 enum mach6_format { MACH6_JSON, MACH6_MSGPACK };
 
 int mach6_stats_open(pid_t pid, mach6_stats **out);
-int mach6_stats_open_fd(int fd, mach6_stats **out); /* a final snapshot: the plain contents of fd, which stays the caller's */
-int mach6_stats_refresh(mach6_stats *s); /* the newest snapshot; open has done it once */
+int mach6_stats_open_fd(int fd,
+                        mach6_stats **out);  /* a final snapshot: the plain contents of fd, which stays the caller's */
+int mach6_stats_refresh(mach6_stats *s);     /* the newest snapshot; open has done it once */
 int mach6_stats_ended(const mach6_stats *s); /* 1 when the session is over and nothing newer will come */
 void mach6_stats_close(mach6_stats *s);
 const char *mach6_stats_strerror(int error);

@@ -314,7 +314,7 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
   s->rings_refused = c->head.rings_refused;
   s->underflows = c->head.underflows;
   s->nodes_refused = c->tree.refused;
-  s->bad_records = c->bad + c->books.late + c->tree.backwards;
+  s->bad_records = c->bad + c->tree.backwards;
   if (c->frames.retained_total > M6_FRAMES_RETAINED) s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
 }
 

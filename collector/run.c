@@ -153,6 +153,7 @@ static void choose_main(struct run *r)
   if (first == NULL) return;
   r->main = first;
   m6_say(M6_VERBOSE, "process %d presents: it is the game", (int)first->who.pid);
+  if (!first->dead && m6_image_sample(first, 0) == 0) m6_image_look(first); /* while its modules can still be seen */
   for (size_t n = 0; n < r->count; n++) { /* trees of the others are of no use any more */
     struct m6_image *i = r->images[n];
     if (i == first || i->capture == NULL || i == r->o.published) continue;
@@ -291,6 +292,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
                        "LD_PRELOAD, cannot be profiled");
     else {
       if (main->failed) reason = M6_END_FAILURE;
+      else if (reason == M6_END_EXIT && main->end_reason != M6_END_NONE) reason = main->end_reason; /* exec, say */
       publish(&r, 1, reason);
       m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
       if (main->failed)

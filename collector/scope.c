@@ -44,15 +44,26 @@ static int grow(struct m6_thread *s)
   return 1;
 }
 
+/* Where a scope's statistics go: its node in the private tree, to be settled with the frame. A scope that outlived the frame it was
+ * marked in belongs to that one's part of the settled tree, whatever the current frame turns out to be. */
+static struct m6_node *node_of(struct m6_thread *s, const struct m6_open *e)
+{
+  struct m6_tree *t = s->tree;
+  if (__builtin_expect(e->frame == s->frame, 1)) {
+    m6_tree_touch(t, e->node);
+    return &t->nodes[e->node];
+  }
+  return &t->nodes[m6_tree_home(t, e->node, e->frame == 0 ? s->first_top : t->frame)];
+}
+
 static void drop(struct m6_thread *s, uint32_t to, int abandoned)
 {
   while (s->height > to) {
     const struct m6_open *e = &s->stack[--s->height];
     if (e->node == 0) continue;
-    struct m6_node *n = &s->tree->nodes[e->node];
+    struct m6_node *n = node_of(s, e);
     if (abandoned && !e->uncertain) n->abandoned++;
     else n->lost++;
-    m6_tree_touch(s->tree, e->node);
   }
 }
 
@@ -96,8 +107,7 @@ void m6_scope_mark(struct m6_thread *s, uint32_t label, uint32_t depth, uint64_t
 static void close_scope(struct m6_thread *s, const struct m6_open *e, uint64_t clock, uint64_t live, uint64_t count)
 {
   struct m6_tree *t = s->tree;
-  struct m6_node *n = &t->nodes[e->node];
-  m6_tree_touch(t, e->node);
+  struct m6_node *n = node_of(s, e);
   if (__builtin_expect(e->uncertain, 0)) {
     n->lost++;
     return;

@@ -30,6 +30,7 @@ struct m6_thread {
   uint32_t tid;
   uint32_t name;       /* label of its name */
   uint32_t presenting; /* it made the main stream's last present */
+  uint32_t first_top;  /* settled top of scopes that were marked before its first present, once there was one */
   uint32_t counted;    /* it is in its thread node's count */
   uint32_t height, room; /* of the stack */
   struct m6_open *stack;

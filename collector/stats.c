@@ -69,7 +69,7 @@ static int find_file(pid_t pid, int *out)
   int found = -1, denied = 0;
   for (struct dirent *e; (e = readdir(dir));) {
     char *end;
-    if (strncmp(e->d_name, prefix, n)) continue;
+    if (strncmp(e->d_name, prefix, n) != 0) continue;
     unsigned long long load = strtoull(e->d_name + n, &end, 16);
     if (end == e->d_name + n || *end || load + tick < start || (found >= 0 && load < best)) continue;
     int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -99,9 +99,9 @@ static int adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes)
     return error;
   }
   const struct m6_snap_node *raw = m6_snap_nodes(block);
-  size_t room = 0;
+  size_t room = 1;
   for (uint32_t i = 0; i < block->node_count; i++) room += raw[i].label_bytes + 1u;
-  struct mach6_node *nodes = calloc(block->node_count, sizeof *nodes);
+  struct mach6_node *nodes = calloc(block->node_count + 1u, sizeof *nodes);
   char *labels = malloc(room), *at = labels;
   if (!nodes || !labels) {
     free(nodes);

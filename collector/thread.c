@@ -173,6 +173,7 @@ void m6_capture_present(struct m6_capture *c, struct m6_thread *t)
   } else {
     settle_own(c, t, 0);
   }
+  if (t->first_top == 0) t->first_top = c->boundaries == 0 ? tree->startup : tree->frame;
   t->presenting = 1;
   c->presenter = t;
 }

@@ -89,6 +89,7 @@ static void checked_free(void *p)
 {
   if (!in_arena(p)) next.free(p);
 }
+#ifdef M6_FREE_SIZED
 static void checked_free_sized(void *p, size_t n)
 {
   if (!in_arena(p)) next.free_sized(p, n);
@@ -97,6 +98,7 @@ static void checked_free_aligned_sized(void *p, size_t a, size_t n)
 {
   if (!in_arena(p)) next.free_aligned_sized(p, a, n);
 }
+#endif
 static size_t checked_measure(void *p) { return in_arena(p) ? 0 : next.measure(p); }
 static size_t checked_usable(void *p) { return in_arena(p) ? arena_size(p) : next.usable(p); }
 static void *checked_realloc(void *p, size_t n)
@@ -214,6 +216,7 @@ static size_t boot_usable(void *p)
   if (in_arena(p)) return arena_size(p);
   return done ? m6_real.usable(p) : next.usable ? next.usable(p) : 0;
 }
+#ifdef M6_FREE_SIZED
 static void boot_free_sized(void *p, size_t n)
 {
   (void)n;
@@ -224,14 +227,19 @@ static void boot_free_aligned_sized(void *p, size_t a, size_t n)
   (void)a, (void)n;
   boot_free(p);
 }
+#endif
 
 /* First what resolution itself may need: a dlsym that fails allocates, and dlerror frees. */
 #define FIRST_REALS(X)                                                                                                 \
   X(malloc, "malloc") X(free, "free") X(calloc, "calloc") X(realloc, "realloc") X(usable, "malloc_usable_size")
 #define OTHER_REALS(X)                                                                                                 \
   X(memalign, "memalign") X(aligned_alloc, "aligned_alloc") X(posix_memalign, "posix_memalign") X(valloc, "valloc")    \
-  X(pvalloc, "pvalloc") X(reallocarray, "reallocarray") X(free_sized, "free_sized")                                    \
-  X(free_aligned_sized, "free_aligned_sized")
+  X(pvalloc, "pvalloc") X(reallocarray, "reallocarray") SIZED_REALS(X)
+#ifdef M6_FREE_SIZED
+#define SIZED_REALS(X) X(free_sized, "free_sized") X(free_aligned_sized, "free_aligned_sized")
+#else /* not asked for: a lookup that fails leaves its mark on the heap */
+#define SIZED_REALS(X)
+#endif
 #define REALS(X) FIRST_REALS(X) OTHER_REALS(X)
 #define STUB(field, name) .field = boot_##field,
 struct m6_real m6_real = {REALS(STUB)};
@@ -249,16 +257,6 @@ static void *plain_reallocarray(void *p, size_t m, size_t n)
   if (!__builtin_mul_overflow(m, n, &bytes)) return next.realloc(p, bytes);
   errno = ENOMEM;
   return NULL;
-}
-static void plain_free_sized(void *p, size_t n)
-{
-  (void)n;
-  next.free(p);
-}
-static void plain_free_aligned_sized(void *p, size_t a, size_t n)
-{
-  (void)a, (void)n;
-  next.free(p);
 }
 static size_t no_usable(void *p) /* nor any in the books */
 {
@@ -324,12 +322,21 @@ struct link_map *m6_module_of(const void *address)
 }
 
 /* libc's own dlsym, and the next one in line, which is another when a preload exports its own. dlvsym is exported by
- * nobody else, so libc's is found where dlvsym is. The versions are those of x86-64, i386, aarch64; the last is new glibc's. */
+ * nobody else, so libc's is found where dlvsym is. The first version is the architecture's own, so that no lookup fails. */
 static void find_dlsym(void)
 {
-  static const char *const versions[] = {"GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.0", "GLIBC_2.34"};
+  static const char *const versions[] = {
+#if defined(__x86_64__)
+    "GLIBC_2.2.5",
+#elif defined(__i386__) || defined(__arm__)
+    "GLIBC_2.0", "GLIBC_2.4",
+#else
+    "GLIBC_2.17",
+#endif
+    "GLIBC_2.34", "GLIBC_2.27"};
+  const unsigned count = sizeof versions / sizeof *versions;
   void *found = NULL;
-  for (unsigned i = 0; i < 4 && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  for (unsigned i = 0; i < count && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) return;
   void *own = found;
   m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
@@ -337,7 +344,7 @@ static void find_dlsym(void)
   struct link_map *libc = m6_module_of((const void *)dlvsym);
   if (libc && m6_module_of(found) != libc) {
     void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
-    for (unsigned i = 0; i < 4 && handle; i++) {
+    for (unsigned i = 0; i < count && handle; i++) {
       void *in_libc = dlvsym(handle, "dlsym", versions[i]);
       if (!in_libc) continue;
       own = in_libc;
@@ -376,8 +383,6 @@ static void resolve(void)
   OR(memalign, no_alloc)
   OR(aligned_alloc, no_alloc)
   OR(reallocarray, plain_reallocarray)
-  OR(free_sized, plain_free_sized)
-  OR(free_aligned_sized, plain_free_aligned_sized)
 #define FIND_MAP(field)                                                                                                \
   p = next_symbol(#field);                                                                                             \
   if (p) m6_poke((void **)&m6_real_map.field, p);
@@ -395,7 +400,8 @@ static void resolve(void)
 void *m6_next(const char *symbol)
 {
   int e = errno;
-  if (!m6_observe((void **)&m6_real_dlsym)) resolve();
+  /* Not resolve(): a mapping call comes here from inside an allocator's lock, where a lookup that fails must not be. */
+  if (!m6_observe((void **)&m6_real_dlsym)) find_dlsym();
   void *p = next_symbol(symbol);
   errno = e;
   return p;
@@ -457,7 +463,27 @@ static void look_around(void)
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_MALLOC_NOT_FIRST);
   first = m6_libc_dlsym(RTLD_DEFAULT, sizeof(size_t) == 8 ? "_Znwm" : "_Znwj");
   if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_OWN_NEW);
+  static const char *const presents[] = {"glXSwapBuffers", "eglSwapBuffers", "vkQueuePresentKHR",
+#if defined(__x86_64__)
+                                         "dlsym"
+#endif
+  };
+  for (unsigned i = 0; i < sizeof presents / sizeof *presents; i++) {
+    first = m6_libc_dlsym(RTLD_DEFAULT, presents[i]);
+    if (first && !m6_is_ours(first)) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_PRESENT_NOT_FIRST);
+  }
   if (next.measure == no_usable) m6_shared_or(&m6_seg->unseen, M6_UNSEEN_SIZES);
+}
+
+/* A foreign allocator may set itself up when it is first asked for a size (tcmalloc makes an object by operator new): before
+ * anything is counted, or counting would ask again. */
+static void warm_up(void)
+{
+  if (next.measure == no_usable || m6_module_of((void *)next.malloc) == m6_module_of((void *)dlvsym)) return;
+  void *p = served(next.malloc(1), 0);
+  m6_shared_add(&before.live, -measured(p));
+  m6_shared_add(&before.frees, p != NULL);
+  next.free(p);
 }
 
 static void fold_before(void)
@@ -489,6 +515,7 @@ static void decide(void)
   }
   if (on) {
     look_around();
+    warm_up();
     fold_before();
   }
   struct m6_real use = next;
@@ -498,8 +525,10 @@ static void decide(void)
     use.reallocarray = checked_reallocarray;
     use.usable = checked_usable;
     use.measure = checked_measure;
+#ifdef M6_FREE_SIZED
     use.free_sized = checked_free_sized;
     use.free_aligned_sized = checked_free_aligned_sized;
+#endif
   }
 #define USE(field, name) m6_publish((void **)&m6_real.field, (void *)use.field);
   REALS(USE)

@@ -38,11 +38,8 @@ _Static_assert(M6_VARIANTS == 8, "THUNKS and ROW write them out");
 
 const struct m6_hook_row m6_hook_rows[M6_HOOK_COUNT] = {
 #define ROW(name, act, kind_, x_, y_)                                                                                  \
-  [M6_HOOK_##name] = {#name,                                                                                           \
-                      {name##_0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7},                \
-                      kind_,                                                                                           \
-                      x_,                                                                                              \
-                      y_},
+  [M6_HOOK_##                                                                                                          \
+    name] = {#name, {name##_0, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7}, kind_, x_, y_},
   M6_HOOKS(ROW)
 #undef ROW
 };
@@ -52,11 +49,21 @@ int m6_hook_find(const char *name)
 {
   if (!name) return -1;
   switch (name[0]) {
-  case 'g': if (name[1] != 'l' || (name[2] != 'X' && name[2] != 'f')) return -1; break;
-  case 'e': if (name[1] != 'g' || name[2] != 'l') return -1; break;
-  case 'v': if (name[1] != 'k') return -1; break;
-  case 'S': if (name[1] != 'D' || name[2] != 'L') return -1; break;
-  case 'X': if (name[1] != 'D') return -1; break;
+  case 'g':
+    if (name[1] != 'l' || (name[2] != 'X' && name[2] != 'f')) return -1;
+    break;
+  case 'e':
+    if (name[1] != 'g' || name[2] != 'l') return -1;
+    break;
+  case 'v':
+    if (name[1] != 'k') return -1;
+    break;
+  case 'S':
+    if (name[1] != 'D' || name[2] != 'L') return -1;
+    break;
+  case 'X':
+    if (name[1] != 'D') return -1;
+    break;
   default: return -1;
   }
   for (int i = 0; i < M6_HOOK_COUNT; i++)
@@ -112,7 +119,11 @@ static void *find_anywhere(const char *name)
 }
 
 /* What m6_find_for_caller and find_anywhere said: it is the caller's business, so it is kept by caller. */
-static struct { const void *caller; void *real; uint32_t hook, claimed; } kept[32];
+static struct {
+  const void *caller;
+  void *real;
+  uint32_t hook, claimed;
+} kept[32];
 #define KEPT (sizeof kept / sizeof *kept)
 
 static M6_COLD void *resolve(struct m6_variant *v, const void *caller)
@@ -190,9 +201,10 @@ m6_arg m6_on_present(m6_arg a, m6_arg b, m6_arg c, m6_arg d, struct m6_variant *
   uint64_t display = h->x == M6_KEY_A_B ? a : 0, drawable = h->x == M6_KEY_A_B ? b : h->x == M6_KEY_A ? a : 1;
   m6_present_enter(&p, h->kind, v->route, display, drawable, caller);
   m6_arg result = real(a, b, c, d);
-  int ok = h->y == M6_RESULT_BOOLEAN        ? (uint32_t)result != 0
-           : h->y == M6_RESULT_NOT_NEGATIVE ? (int32_t)result >= 0
-                                            : !m6_self.present_failed; /* nothing returned: as the presents inside said */
+  int ok = h->y == M6_RESULT_BOOLEAN ? (uint32_t)result != 0
+           : h->y == M6_RESULT_NOT_NEGATIVE
+             ? (int32_t)result >= 0
+             : !m6_self.present_failed; /* nothing returned: as the presents inside said */
   m6_present_leave(&p, ok);
   return result;
 }

@@ -90,7 +90,7 @@ void *m6_variant_for(int hook, void *found, uint32_t route, const void *caller) 
 void *m6_find_for_caller(const char *name, const void *caller) __attribute__((visibility("hidden"), cold));
 
 #define M6_ACTION(name)                                                                                                \
-  m6_arg name(m6_arg a, m6_arg b, m6_arg c, m6_arg d, struct m6_variant *v, const void *caller)                       \
+  m6_arg name(m6_arg a, m6_arg b, m6_arg c, m6_arg d, struct m6_variant *v, const void *caller)                        \
     __attribute__((visibility("hidden")))
 M6_ACTION(m6_on_present);
 M6_ACTION(m6_on_destroy);

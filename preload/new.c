@@ -100,7 +100,7 @@ static void *hidden_operator(const char *symbol, const void *caller)
 static void note_origin(void *p, uint8_t *what)
 {
   struct link_map *module = m6_module_of(p);
-  if (module && module == m6_module_of((void *)m6_real.usable)) return; /* UNKNOWN: to be learned */
+  if (module && module == m6_module_of(m6_next("malloc_usable_size"))) return; /* UNKNOWN: to be learned */
   m6_poke(what, PASSES);
   const char *file = module ? base_name(module->l_name) : "";
   if (module && m6_seg && strncmp(file, "libstdc++", 9) && strncmp(file, "libc++", 6))

@@ -191,7 +191,8 @@ void m6_present_also(const struct m6_present *p, uint64_t drawable, int ok)
 void m6_present_explicit(const void *caller)
 {
   struct m6_present p = {.symbol = M6_SYM_MACH6_FRAME, .route = M6_ROUTE_LINK, .caller = caller};
-  if (m6_self.present_depth && (const char *)&p < (const char *)outer) return; /* the present around it is the boundary */
+  if (m6_self.present_depth && (const char *)&p < (const char *)outer)
+    return; /* the present around it is the boundary */
   if (m6_collecting()) {
     read_entry(&p);
     uint32_t stream = stream_of(&p);
@@ -216,10 +217,8 @@ static void destroyed(uint64_t display, uint64_t drawable, uint64_t heir)
     }
     if (m6_peek(&s->drawable) != drawable || (display && m6_peek(&s->display) != display)) continue;
     if (!m6_claim(&who[i].key, &key, heir ? key_of(display, heir) : KEY_DEAD)) continue;
-    if (heir)
-      m6_poke(&s->drawable, heir);
-    else
-      m6_publish(&s->kind, 2);
+    if (heir) m6_poke(&s->drawable, heir);
+    else m6_publish(&s->kind, 2);
   }
 }
 

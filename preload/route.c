@@ -15,7 +15,8 @@ struct m6_choice {
   void *answer;
   void *jump; /* not NULL: go there instead of answering */
 };
-struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller) __attribute__((visibility("hidden")));
+struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller)
+  __attribute__((visibility("hidden")));
 void *m6_dlopen_target(const char *file, int mode) __attribute__((visibility("hidden")));
 void *m6_dlmopen_target(long space) __attribute__((visibility("hidden")));
 
@@ -49,7 +50,7 @@ struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *cal
   if (m6_likely(hook < 0)) return c;
   void *found = ((void *(*)(void *, const char *))c.jump)(handle, name);
   c.jump = NULL;
-  if (!found) return c; /* and dlerror says what the real one left */
+  if (!found) return c;    /* and dlerror says what the real one left */
   if (m6_is_ours(found)) { /* the handle's scope includes us: is it defined behind us? */
     found = m6_next(name);
     if (!found && handle == RTLD_DEFAULT) found = m6_find_for_caller(name, caller);

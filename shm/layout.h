@@ -44,6 +44,7 @@ enum m6_end { M6_END_NONE = 0, M6_END_OFF, M6_END_TTL, M6_END_EXIT, M6_END_EXEC,
 #define M6_UNSEEN_OWN_NEW 8u          /* the program replaces operator new: what its pool does is unseen */
 #define M6_UNSEEN_SIZES 32u          /* the next malloc brings no malloc_usable_size: calls are counted, bytes are not */
 #define M6_UNSEEN_PROC_ROUTE 16u      /* a present was handed out that no variant was left for */
+#define M6_UNSEEN_PRESENT_NOT_FIRST 64u /* another library's present or dlsym comes before ours: frames may be unseen */
 
 struct m6_stream {      /* one present stream; claimed by CAS on kind, then written by presenting threads */
   uint64_t display;     /* the API's display, device or renderer; 0 where it has none */

@@ -19,7 +19,8 @@ int main(int argc, char **argv)
     struct bpf_prog_info info = {0};
     __u32 size = sizeof info;
     if ((fd = bpf_prog_get_fd_by_id(id)) < 0) continue;
-    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && strncmp(info.name, prefix, n) == 0) printf("program %u %s\n", id, info.name);
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && strncmp(info.name, prefix, n) == 0)
+      printf("program %u %s\n", id, info.name);
     close(fd);
   }
   if (errno != ENOENT) return perror("bpf_list"), 1;
@@ -28,7 +29,8 @@ int main(int argc, char **argv)
     struct bpf_map_info info = {0};
     __u32 size = sizeof info;
     if ((fd = bpf_map_get_fd_by_id(id)) < 0) continue;
-    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && strncmp(info.name, prefix, n) == 0) printf("map %u %s\n", id, info.name);
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && strncmp(info.name, prefix, n) == 0)
+      printf("map %u %s\n", id, info.name);
     close(fd);
   }
   id = 0;

@@ -4,8 +4,9 @@
 
 int main(int argc, char **argv)
 {
-  static const char *const names[] = {"malloc", "malloc_bytes", "calloc", "calloc_bytes", "realloc", "realloc_bytes", "aligned",
-                                      "aligned_bytes", "frees", "freed_bytes", "old_bytes", "failed"};
+  static const char *const names[] = {"malloc",  "malloc_bytes",  "calloc",    "calloc_bytes",
+                                      "realloc", "realloc_bytes", "aligned",   "aligned_bytes",
+                                      "frees",   "freed_bytes",   "old_bytes", "failed"};
   enum { WORDS = sizeof names / sizeof *names };
   uint64_t sum[WORDS] = {0}, file[WORDS];
   for (int i = 1; i < argc; i++) {

@@ -46,6 +46,7 @@ static void *looker(void *handle)
 int main(int argc, char **argv)
 {
   (void)argc;
+  printf("at the start: %s\n", error());
   show("bare name", dlopen("libsibling.so", RTLD_NOW));
   void *origin = dlopen(argv[1], RTLD_NOW);
   show("origin", origin);
@@ -65,7 +66,8 @@ int main(int argc, char **argv)
   show("not loaded", dlopen("libnothing.so.9", RTLD_NOW | RTLD_NOLOAD));
   show("no such", dlopen("libnothing.so.9", RTLD_NOW));
   printf("around: %g\n", around(origin));
-  printf("old versions: %d %d\n", old_dlsym(origin, "origin_answer") == (void *)answer, old_dlopen(argv[1], RTLD_NOW) == origin);
+  printf("old versions: %d %d\n", old_dlsym(origin, "origin_answer") == (void *)answer,
+         old_dlopen(argv[1], RTLD_NOW) == origin);
   pthread_t t[4];
   for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, looker, origin);
   for (int i = 0; i < 4; i++) {

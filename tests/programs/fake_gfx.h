@@ -17,10 +17,10 @@
 #define EXPORT __attribute__((visibility("default")))
 typedef void *(*fake_proc)(const char *);
 
-EXPORT int fake_presents;            /* presents that succeeded at the bottom; one thread at a time or atomic */
-EXPORT int fake_mode;                /* proc addresses: 0 from a table, 1 dlsym(RTLD_DEFAULT), 2 dlsym(own handle), 3 dlopen(NULL) */
-EXPORT void (*fake_inside)(void);    /* called inside of every bottom present */
-EXPORT void *fake_keep;              /* a present leaves an allocation here when fake_mode & 16 */
+EXPORT int fake_presents; /* presents that succeeded at the bottom; one thread at a time or atomic */
+EXPORT int fake_mode; /* proc addresses: 0 from a table, 1 dlsym(RTLD_DEFAULT), 2 dlsym(own handle), 3 dlopen(NULL) */
+EXPORT void (*fake_inside)(void); /* called inside of every bottom present */
+EXPORT void *fake_keep;           /* a present leaves an allocation here when fake_mode & 16 */
 
 static int bottom(uintptr_t drawable)
 {
@@ -65,7 +65,9 @@ static int queue_present(int device, void **queue, const struct fake_present_inf
   int32_t worst = 0;
   if (((uintptr_t)*queue & 1) != (uintptr_t)device) abort(); /* the other device's function was called */
   for (uint32_t i = 0; i < info->swapchain_count; i++) {
-    int32_t r = info->swapchains[i] == FAKE_BAD ? -1000001004 /* OUT_OF_DATE */ : i == 1 ? 1000001003 /* SUBOPTIMAL */ : 0;
+    int32_t r = info->swapchains[i] == FAKE_BAD ? -1000001004 /* OUT_OF_DATE */
+                : i == 1                        ? 1000001003  /* SUBOPTIMAL */
+                                                : 0;
     if (info->results) info->results[i] = r;
     if (worst >= 0 && r) worst = r;
     fake_device_presents[device] += r >= 0;
@@ -116,7 +118,10 @@ static void *own_handle(void)
 }
 static void *proc(const char *name)
 {
-  static const struct { const char *name; void *function; } table[] = {
+  static const struct {
+    const char *name;
+    void *function;
+  } table[] = {
     {"glXSwapBuffers", (void *)glXSwapBuffers},
     {"eglSwapBuffers", (void *)eglSwapBuffers},
     {"eglSwapBuffersWithDamageKHR", (void *)eglSwapBuffersWithDamageKHR},
@@ -134,8 +139,14 @@ static void *proc(const char *name)
 EXPORT void *glXGetProcAddress(const char *name) { return proc(name); }
 EXPORT void *glXGetProcAddressARB(const char *name) { return proc(name); }
 EXPORT void *eglGetProcAddress(const char *name) { return proc(name); }
-EXPORT void *SDL_GL_GetProcAddress(const char *name) { return ((fake_proc)dlsym(own_handle(), "eglGetProcAddress"))(name); }
-EXPORT void *glfwGetProcAddress(const char *name) { return ((fake_proc)dlsym(own_handle(), "glXGetProcAddressARB"))(name); }
+EXPORT void *SDL_GL_GetProcAddress(const char *name)
+{
+  return ((fake_proc)dlsym(own_handle(), "eglGetProcAddress"))(name);
+}
+EXPORT void *glfwGetProcAddress(const char *name)
+{
+  return ((fake_proc)dlsym(own_handle(), "glXGetProcAddressARB"))(name);
+}
 EXPORT void *SDL_Vulkan_GetVkGetInstanceProcAddr(void) { return (void *)vkGetInstanceProcAddr; }
 
 /* ---- presents that contain presents ----------------------------------------------------------------------------- */
@@ -149,7 +160,8 @@ EXPORT void SDL_GL_SwapWindow(void *window)
 }
 EXPORT void glfwSwapBuffers(void *window)
 {
-  void (*swap)(void *, void *) = (void (*)(void *, void *))((fake_proc)dlsym(own_handle(), "glXGetProcAddressARB"))("glXSwapBuffers");
+  void (*swap)(void *, void *) = (void (*)(void *, void *))((fake_proc)dlsym(own_handle(), "glXGetProcAddressARB"))(
+    "glXSwapBuffers");
   swap((void *)7, below(window));
 }
 EXPORT void SDL_RenderPresent(void *renderer) /* a renderer that draws by software: nothing below */

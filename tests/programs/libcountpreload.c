@@ -27,17 +27,25 @@ void *__libc_pvalloc(size_t);
 void __libc_free(void *);
 
 struct counts { /* as count_show prints them */
-  uint64_t malloc_count, malloc_bytes, calloc_count, calloc_bytes, realloc_count, realloc_bytes, aligned_count, aligned_bytes;
+  uint64_t malloc_count, malloc_bytes, calloc_count, calloc_bytes, realloc_count, realloc_bytes, aligned_count,
+    aligned_bytes;
   uint64_t frees, freed_bytes, old_bytes; /* old_bytes: what realloc took in */
   uint64_t failed;
 };
 
-static struct counts early;
-/* A page that a forked child finds empty: NULL there means "count nothing". */
+static struct counts early, *shared;
+/* A page that a forked child finds empty: nothing is counted then. Zero at first, so that it is anonymous memory. */
 static struct {
-  struct counts *to;
-  char rest[4096 - sizeof(struct counts *)];
-} gate __attribute__((aligned(4096))) = {&early, {0}};
+  uint32_t mine;
+  char rest[4092];
+} gate __attribute__((aligned(4096)));
+
+static inline struct counts *counting(void)
+{
+  struct counts *s = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+  if (!s) return &early;
+  return __atomic_load_n(&gate.mine, __ATOMIC_RELAXED) ? s : NULL;
+}
 
 /* Whoever replaces malloc brings this too, or the shim would not know whose blocks it asks about. From glibc's chunk: the word
  * before the block is the chunk's size with three flags, bit 1 for a block that was mapped by itself. */
@@ -51,7 +59,7 @@ VISIBLE size_t malloc_usable_size(void *p)
 #define ADD(member, n) __atomic_fetch_add(&to->member, (n), __ATOMIC_RELAXED)
 #define MADE(kind, p)                                                                                                  \
   do {                                                                                                                 \
-    struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);                                                   \
+    struct counts *to = counting();                                                                                    \
     if (!to) break;                                                                                                    \
     if (!(p)) {                                                                                                        \
       ADD(failed, 1);                                                                                                  \
@@ -75,7 +83,7 @@ VISIBLE void *calloc(size_t a, size_t b)
 }
 VISIBLE void *realloc(void *old, size_t n)
 {
-  struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);
+  struct counts *to = counting();
   size_t was = malloc_usable_size(old);
   void *p = __libc_realloc(old, n);
   if (!to) return p;
@@ -129,7 +137,7 @@ VISIBLE void *pvalloc(size_t n)
 }
 VISIBLE void free(void *p)
 {
-  struct counts *to = __atomic_load_n(&gate.to, __ATOMIC_RELAXED);
+  struct counts *to = counting();
   if (p && to) {
     ADD(frees, 1);
     ADD(freed_bytes, malloc_usable_size(p));
@@ -155,6 +163,7 @@ __attribute__((constructor)) static void begin(void)
   close(fd);
   if (file == MAP_FAILED) _exit(124);
   *file = early; /* one thread yet, and nothing between this and the next line allocates */
-  __atomic_store_n(&gate.to, file, __ATOMIC_RELAXED);
-  madvise(&gate, 4096, MADV_WIPEONFORK);
+  if (madvise(&gate, 4096, MADV_WIPEONFORK)) _exit(125);
+  gate.mine = 1;
+  __atomic_store_n(&shared, file, __ATOMIC_RELEASE);
 }

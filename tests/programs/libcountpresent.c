@@ -18,7 +18,7 @@
   X(3, SDL_RenderPresent, void, (void *a), (a))                                                                        \
   X(4, SDL_GL_SwapBuffers, void, (void), ())                                                                           \
   X(5, SDL_Flip, int, (void *a), (a))                                                                                  \
-  X(6, glfwSwapBuffers, void, (void), ())
+  X(6, glfwSwapBuffers, void, (void *a), (a))
 
 static uint64_t nowhere[7], *counts = nowhere;
 

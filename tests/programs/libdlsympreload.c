@@ -21,4 +21,7 @@ void *dlsym(void *restrict handle, const char *restrict name)
   real = (swap *)found;
   return (void *)overlay;
 }
-__attribute__((destructor)) static void end(void) { fprintf(stderr, "overlay saw %d, was asked: %d\n", seen, asked > 0); }
+__attribute__((destructor)) static void end(void)
+{
+  fprintf(stderr, "overlay saw %d, was asked: %d\n", seen, asked > 0);
+}

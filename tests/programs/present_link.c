@@ -128,9 +128,12 @@ static void explicit_frames(void)
   for (int i = 0; i < n; i++) SDL_GL_SwapBuffers();
 }
 
-static const struct { const char *name; void (*run)(void); } modes[] = {
-  {"each", each},       {"default", by_default}, {"main", by_main},   {"next", by_next},
-  {"proc", by_proc},    {"threads", threads},    {"reuse", reuse},    {"flood", flood},
+static const struct {
+  const char *name;
+  void (*run)(void);
+} modes[] = {
+  {"each", each},           {"default", by_default},       {"main", by_main},  {"next", by_next},
+  {"proc", by_proc},        {"threads", threads},          {"reuse", reuse},   {"flood", flood},
   {"contended", contended}, {"explicit", explicit_frames}, {"forked", forked},
 };
 

@@ -56,7 +56,8 @@ static void two(void)
 /* A plugin that is linked with the library, loaded RTLD_LOCAL: only its own scope has the real function. */
 static void plugin(void)
 {
-  void *a = open_in("libfakeplugin1.so", RTLD_NOW | RTLD_LOCAL), *b = open_in("libfakeplugin2.so", RTLD_NOW | RTLD_LOCAL);
+  void *a = open_in("libfakeplugin1.so", RTLD_NOW | RTLD_LOCAL),
+       *b = open_in("libfakeplugin2.so", RTLD_NOW | RTLD_LOCAL);
   int (*present_a)(void *, void *) = (int (*)(void *, void *))dlsym(a, "plugin_present");
   int (*present_b)(void *, void *) = (int (*)(void *, void *))dlsym(b, "plugin_present");
   for (int i = 0; i < n; i++) CHECK(present_a((void *)1, (void *)2) == 1);
@@ -88,7 +89,8 @@ static void plugin_default(void)
 /* Nobody says what is meant, but a library of the usual name is loaded. */
 static void known_name(void)
 {
-  void *gfx = open_in("libfakesoname.so", RTLD_NOW | RTLD_LOCAL), *under = open_in("libfakeunder.so", RTLD_LAZY | RTLD_LOCAL);
+  void *gfx = open_in("libfakesoname.so", RTLD_NOW | RTLD_LOCAL),
+       *under = open_in("libfakeunder.so", RTLD_LAZY | RTLD_LOCAL);
   unsigned (*present)(void *, void *) = (unsigned (*)(void *, void *))dlsym(under, "under_present");
   for (int i = 0; i < n; i++) CHECK(present((void *)1, (void *)2) == 1);
   report(gfx);
@@ -130,8 +132,8 @@ static void missing(void)
   CHECK(dlsym(gfx, "fake_presents") && !dlerror());
   CHECK(dlsym(self, "main") && dlsym(RTLD_DEFAULT, "malloc") && !dlerror());
   int rect[4] = {0};
-  unsigned (*with)(void *, void *, int *, int) =
-    (unsigned (*)(void *, void *, int *, int))dlsym(gfx, "eglSwapBuffersWithDamageKHR");
+  unsigned (*with)(void *, void *, int *,
+                   int) = (unsigned (*)(void *, void *, int *, int))dlsym(gfx, "eglSwapBuffersWithDamageKHR");
   for (int i = 0; i < n; i++) CHECK(with((void *)1, (void *)2, rect, 3) == 1);
   report(gfx);
 }
@@ -219,7 +221,10 @@ static void jumped(void)
   report(gfx);
 }
 
-static const struct { const char *name; void (*run)(void); } modes[] = {
+static const struct {
+  const char *name;
+  void (*run)(void);
+} modes[] = {
   {"dlsym", by_dlsym},
   {"two", two},
   {"plugin", plugin},

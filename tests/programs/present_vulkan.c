@@ -100,9 +100,12 @@ static void resized(void)
   CHECK(make(&device[0], &info, NULL, &now) == 0 && one(p, 0, now) == 0);
 }
 
-static const struct { const char *name; void (*run)(void); } modes[] = {
-  {"dlsym", by_dlsym}, {"instance", by_instance}, {"sdl", by_sdl},
-  {"devices", devices}, {"several", several},     {"resized", resized},
+static const struct {
+  const char *name;
+  void (*run)(void);
+} modes[] = {
+  {"dlsym", by_dlsym},  {"instance", by_instance}, {"sdl", by_sdl},
+  {"devices", devices}, {"several", several},      {"resized", resized},
 };
 
 int main(int argc, char **argv)

@@ -8,7 +8,8 @@
 
 #define KEEP __attribute__((noinline, noipa))
 
-namespace pond {
+namespace pond
+{
 struct Fish {
   float x;
   KEEP void swim(float by) { x += by; }

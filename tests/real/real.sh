@@ -9,40 +9,55 @@ J=$TMP/report.json
 # What a game says, without what differs from run to run: numbers, addresses, times.
 plain() { sed -E 's/\x1b\[[0-9;]*m//g; s/0x[0-9a-fA-F]+/0xN/g; s/[0-9]+([.:][0-9]+)*/N/g' "$1" | eval "${REAL_FILTER:-cat}"; }
 
-# _end_after SECONDS FILES COMMAND... - runs it; after that many seconds (0: never) it gets SIGTERM. Sets rc.
+# How many presents has the game under the `mach6 run` of this pid made?
+_presents_of() {
+  local child
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+    "$MACH6" stat "$child" --json 2>/dev/null | jq -e .presents 2>/dev/null && return
+  done
+  echo 0
+}
+
+# _end_after SECONDS PRESENTS FILES COMMAND... - runs it; it gets SIGTERM when it has played that long (0: never) and, where
+# PRESENTS is not 0, has presented as often; at the latest after a minute more. Sets rc.
 _end_after() {
-  local seconds=$1 files=$2
-  shift 2
+  local seconds=$1 presents=$2 files=$3
+  shift 3
   "$@" >"$files.out" 2>"$files.err" </dev/null &
-  local p=$! i=0
+  local p=$! end=$((SECONDS + seconds))
   _pids+=("$p")
   if [[ $seconds != 0 ]]; then
-    while ((i++ < seconds * 10)) && alive "$p"; do sleep 0.1; done
-    alive "$p" && kill -TERM "$p"
+    while ((SECONDS < end)) && kill -0 "$p" 2>/dev/null; do sleep 0.2; done
+    while ((presents > 0 && SECONDS < end + 60)) && kill -0 "$p" 2>/dev/null; do
+      (($(_presents_of "$p") < presents)) || break
+      sleep 0.5
+    done
+    kill -TERM "$p" 2>/dev/null
   fi
   rc=0
   wait "$p" 2>/dev/null || rc=$?
   unset '_pids[-1]'
 }
 
-# real [-t SECONDS] [-s SETUP] [-p] COMMAND... - both runs and what must hold for every game. -t: ended by SIGTERM after that
-# long. -s: a command that prepares the working directory, which is a new one for each run. -p: presents are counted
+# real [-t SECONDS [-n PRESENTS]] [-s SETUP] [-p] COMMAND... - both runs and what must hold for every game. -t: ended by SIGTERM after that
+# long, and with -n when it has presented so often. -s: a command that prepares the working directory, which is a new one for each run. -p: presents are counted
 # independently, too. Afterwards $J is the report, $without_rc the status of the plain run.
 real() {
-  local seconds=0 setup=: preload=$P/libcountpreload.so
+  local seconds=0 least=0 setup=: preload=$P/libcountpreload.so
   while [[ $1 == -* ]]; do
     case $1 in
       -t) seconds=$2; shift 2 ;;
+      -n) least=$2; shift 2 ;;
       -s) setup=$2; shift 2 ;;
       -p) preload+=:$P/libcountpresent.so; shift ;;
     esac
   done
   mkdir -p "$TMP/plain.d" "$TMP/mach6.d" "$TMP/counts"
   cd "$TMP/plain.d" && $setup
-  _end_after "$seconds" "$TMP/plain" "$@"
+  _end_after "$seconds" 0 "$TMP/plain" "$@"
   without_rc=$rc
   cd "$TMP/mach6.d" && $setup
-  _end_after "$seconds" "$TMP/mach6" \
+  _end_after "$seconds" "$least" "$TMP/mach6" \
     env COUNT_DIR="$TMP/counts" LD_PRELOAD="$preload" "$MACH6" run --json "$J" -- "$@"
   cd "$TMP" || exit 99
   is "$rc" "$without_rc" "exit status as without mach6" || diag "$(tail -n 20 "$TMP/mach6.err")"
@@ -103,6 +118,6 @@ source_is() {
 # allocs_a_frame LOW HIGH - the average inside frames.
 allocs_a_frame() {
   local n
-  n=$(json "$J" '.root.children[] | select(.label == "frame") | (.stats.allocs // .stats["allocs.total"]) / .stats.count')
+  n=$(json "$J" '.root.children[] | select(.label == "frame") | .stats["allocs.count"] / .stats.count')
   within "$n" "$1" "$2" "allocations a frame"
 }

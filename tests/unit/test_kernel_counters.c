@@ -25,8 +25,9 @@
 
 /* ---- the child -------------------------------------------------------------------------------------------------- */
 enum worker { OLD, BUSY_A, BUSY_B, SLEEPER, FAULTER, CALLER, MOVER, WORKERS };
-static const char *const worker_names[WORKERS] = {"a thread from before", "a busy thread", "its neighbour on the CPU", "a sleeper",
-                                                  "one that faults", "one that calls", "one that moves"};
+static const char *const worker_names[WORKERS] = {
+  "a thread from before", "a busy thread", "its neighbour on the CPU", "a sleeper", "one that faults",
+  "one that calls",       "one that moves"};
 #define CALLS 5000
 #define SLEEPS 25
 #define MOVES 200
@@ -37,7 +38,7 @@ static struct shared {
   pid_t tid[WORKERS];
   struct rusage end[WORKERS];
   uint64_t slept_ns, start_ns[WORKERS];
-} *shared;
+} * shared;
 static char cold_file[4096];
 
 static uint64_t now_ns(void)
@@ -222,14 +223,16 @@ static void compare(const char *mode, const char *name, const struct m6_thread_c
   double run = (double)(s->run_ns - before->run_ns), delay = (double)(s->delay_ns - before->delay_ns);
   check(switches, "%s: %s: switches are status's (%llu voluntary, %llu involuntary)", mode, name,
         s->voluntary - before->voluntary, s->involuntary - before->involuntary);
-  if (!switches) diag("counted %llu and %llu", (long long)t->counted[M6_VOLUNTARY], (long long)t->counted[M6_INVOLUNTARY]);
-  check(faults, "%s: %s: faults are stat's (%llu minor, %llu major)", mode, name, s->minor - before->minor, s->major - before->major);
+  if (!switches)
+    diag("counted %llu and %llu", (long long)t->counted[M6_VOLUNTARY], (long long)t->counted[M6_INVOLUNTARY]);
+  check(faults, "%s: %s: faults are stat's (%llu minor, %llu major)", mode, name, s->minor - before->minor,
+        s->major - before->major);
   if (!faults) diag("counted %llu and %llu", (long long)t->counted[M6_MINOR], (long long)t->counted[M6_MAJOR]);
   /* A new thread is queued some us, and on a virtual machine now and then 0.1 ms, before the kernel says that it was woken. */
   check(within((double)t->on_ns, run, 2, 2e4), "%s: %s: on CPU as in schedstat (%.3f ms, %.3f ms there)", mode, name,
         (double)t->on_ns / 1e6, run / 1e6);
-  check(within((double)t->wait_ns, delay, 2, 2e5), "%s: %s: waiting to run as in schedstat (%.3f ms, %.3f ms there)", mode, name,
-        (double)t->wait_ns / 1e6, delay / 1e6);
+  check(within((double)t->wait_ns, delay, 2, 2e5), "%s: %s: waiting to run as in schedstat (%.3f ms, %.3f ms there)",
+        mode, name, (double)t->wait_ns / 1e6, delay / 1e6);
   check(t->counted[M6_SLICES] == s->slices - before->slices, "%s: %s: slices are schedstat's (%llu)", mode, name,
         s->slices - before->slices);
   uint64_t sum = 0, low = 0, high = 0;
@@ -239,13 +242,14 @@ static void compare(const char *mode, const char *name, const struct m6_thread_c
     high += (uint64_t)t->latency[i] << (i + 1);
   }
   /* The kernel may keep an event to itself, one in a hundred at worst; each latency is measured some us beside the kernel's. */
-  check(sum == t->waits && sum <= t->counted[M6_SLICES] && sum + 1 + t->counted[M6_SLICES] / 100 >= t->counted[M6_SLICES] &&
-          (double)low <= (double)t->wait_ns + 2e4 * (double)(sum + 1),
-        "%s: %s: the histogram holds the latency of each slice (%llu of %llu), and their time (%.3f to %.3f ms)", mode, name,
-        (unsigned long long)sum, (unsigned long long)t->counted[M6_SLICES], (double)low / 1e6, (double)high / 1e6);
+  check(
+    sum == t->waits && sum <= t->counted[M6_SLICES] && sum + 1 + t->counted[M6_SLICES] / 100 >= t->counted[M6_SLICES] &&
+      (double)low <= (double)t->wait_ns + 2e4 * (double)(sum + 1),
+    "%s: %s: the histogram holds the latency of each slice (%llu of %llu), and their time (%.3f to %.3f ms)", mode,
+    name, (unsigned long long)sum, (unsigned long long)t->counted[M6_SLICES], (double)low / 1e6, (double)high / 1e6);
   check(t->on_ns + t->off_ns + t->wait_ns == t->elapsed_ns && within((double)t->elapsed_ns, (double)lived_ns, 2, 1e6),
-        "%s: %s: on + off + waiting is its life (%.1f ms, %.1f ms by the clock)", mode, name, (double)t->elapsed_ns / 1e6,
-        (double)lived_ns / 1e6);
+        "%s: %s: on + off + waiting is its life (%.1f ms, %.1f ms by the clock)", mode, name,
+        (double)t->elapsed_ns / 1e6, (double)lived_ns / 1e6);
 }
 
 static void run(const char *mode, int raw, struct m6_fault *fault)
@@ -299,14 +303,15 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   all_switches += m->counted[M6_VOLUNTARY] + m->counted[M6_INVOLUNTARY];
   /* Perf's counters were inherited by all but the thread from before. Its own event is off when the task is switched out the last time. */
   if (switches >= 0)
-    check(perf_switches == all_switches, "%s: switches are perf's (%llu, %llu there)", mode, (unsigned long long)all_switches,
-          (unsigned long long)perf_switches);
+    check(perf_switches == all_switches, "%s: switches are perf's (%llu, %llu there)", mode,
+          (unsigned long long)all_switches, (unsigned long long)perf_switches);
   else skip_named("switches are perf's", strerrorname_np(errno));
   struct m6_thread_counters total = m6_counters_total(c, pid);
   if (!no_faults)
-    check(minor == total.counted[M6_MINOR] && major == total.counted[M6_MAJOR], "%s: faults are perf's (%llu and %llu, %llu and %llu there)",
-          mode, (unsigned long long)total.counted[M6_MINOR], (unsigned long long)total.counted[M6_MAJOR], (unsigned long long)minor,
-          (unsigned long long)major);
+    check(minor == total.counted[M6_MINOR] && major == total.counted[M6_MAJOR],
+          "%s: faults are perf's (%llu and %llu, %llu and %llu there)", mode,
+          (unsigned long long)total.counted[M6_MINOR], (unsigned long long)total.counted[M6_MAJOR],
+          (unsigned long long)minor, (unsigned long long)major);
   else skip_named("faults are perf's", strerrorname_np(no_faults));
   check(total.counted[M6_MINOR] >= 4096, "%s: the planted 4096 first touches are among them", mode);
 
@@ -315,8 +320,8 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   check(k.count == CALLS, "%s: %llu of %d calls of getppid", mode, (unsigned long long)k.count, CALLS);
   k = call_of(c, shared->tid[SLEEPER], SYS_clock_nanosleep);
   check(k.count == SLEEPS, "%s: %llu of %d sleeps", mode, (unsigned long long)k.count, SLEEPS);
-  check(within((double)k.ns, (double)shared->slept_ns, 2, 0), "%s: and their time (%.3f ms, %.3f ms by the clock)", mode,
-        (double)k.ns / 1e6, (double)shared->slept_ns / 1e6);
+  check(within((double)k.ns, (double)shared->slept_ns, 2, 0), "%s: and their time (%.3f ms, %.3f ms by the clock)",
+        mode, (double)k.ns / 1e6, (double)shared->slept_ns / 1e6);
   k = call_of(c, shared->tid[BUSY_A], SYS_sched_yield);
   check(k.count == YIELDS, "%s: %llu of %d yields", mode, (unsigned long long)k.count, YIELDS);
   check(find(c, shared->tid[SLEEPER])->call == SYS_futex && find(c, shared->tid[SLEEPER])->call_ns > 0,
@@ -346,9 +351,11 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
     const struct m6_thread_counters *t = find(c, shared->tid[w]);
     const struct rusage *r = &shared->end[w];
     /* It was switched out at least once after it asked: for good. Until then it can have waited for a lock of its own exit. */
-    uint64_t voluntary = (uint64_t)r->ru_nvcsw - before[w].voluntary, minor_now = (uint64_t)r->ru_minflt - before[w].minor;
-    check(t->counted[M6_VOLUNTARY] >= voluntary + 1 && t->counted[M6_VOLUNTARY] <= voluntary + 20 && t->counted[M6_MINOR] >= minor_now &&
-            t->counted[M6_MINOR] <= minor_now + 20 && t->counted[M6_MAJOR] == (uint64_t)r->ru_majflt - before[w].major,
+    uint64_t voluntary = (uint64_t)r->ru_nvcsw - before[w].voluntary,
+             minor_now = (uint64_t)r->ru_minflt - before[w].minor;
+    check(t->counted[M6_VOLUNTARY] >= voluntary + 1 && t->counted[M6_VOLUNTARY] <= voluntary + 20 &&
+            t->counted[M6_MINOR] >= minor_now && t->counted[M6_MINOR] <= minor_now + 20 &&
+            t->counted[M6_MAJOR] == (uint64_t)r->ru_majflt - before[w].major,
           "%s: %s: its totals outlive it, and are getrusage's", mode, worker_names[w]);
   }
   check(c->lost[M6_LOST_THREADS] == 0 && c->lost[M6_LOST_CALLS] == 0, "%s: nothing was lost", mode);

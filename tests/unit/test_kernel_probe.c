@@ -27,7 +27,10 @@ static long raw(long nr, long a, long b, long c, long d, long e, long f)
 #ifdef __x86_64__
   long result;
   register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "=a"(result) : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   if (result >= 0 || result < -4095) return result;
   errno = (int)-result;
   return -1;
@@ -40,8 +43,8 @@ long syscall(long nr, ...)
 {
   va_list args;
   va_start(args, nr);
-  long a = va_arg(args, long), b = va_arg(args, long), c = va_arg(args, long), d = va_arg(args, long), e = va_arg(args, long),
-       f = va_arg(args, long);
+  long a = va_arg(args, long), b = va_arg(args, long), c = va_arg(args, long), d = va_arg(args, long),
+       e = va_arg(args, long), f = va_arg(args, long);
   va_end(args);
   if (nr == SYS_bpf || nr == SYS_perf_event_open) {
     const uint32_t *attr = (const uint32_t *)b;
@@ -82,8 +85,9 @@ __attribute__((noinline, noclone)) int probed_function(int x)
 static char self[4096], place_text[4200];
 
 static const char *const names[] = {
-  "counts each call by a uprobe_multi link", "counts each call by a perf uprobe", "every failing call leaves nothing open (multi)",
-  "every failing call leaves nothing open (perf)", "200 starts and stops leave no descriptor", "ways out of mach6 probe"};
+  "counts each call by a uprobe_multi link",        "counts each call by a perf uprobe",
+  "every failing call leaves nothing open (multi)", "every failing call leaves nothing open (perf)",
+  "200 starts and stops leave no descriptor",       "ways out of mach6 probe"};
 
 static int open_here(struct m6_probe *p, struct m6_fault *fault)
 {
@@ -103,7 +107,8 @@ static void counts(const char *name, enum m6_uprobe_kind kind)
   char text[512];
   int err = open_here(&p, &fault);
   if (err) {
-    if (kind == M6_UPROBE_PMU && (err == EACCES || err == EPERM)) skip_named(name, m6_fault_text(&fault, text, sizeof text));
+    if (kind == M6_UPROBE_PMU && (err == EACCES || err == EPERM))
+      skip_named(name, m6_fault_text(&fault, text, sizeof text));
     else check(0, "%s: %s", name, m6_fault_text(&fault, text, sizeof text));
     return;
   }
@@ -111,8 +116,8 @@ static void counts(const char *name, enum m6_uprobe_kind kind)
   uint64_t hits = m6_probe_read(&p, NULL);
   m6_probe_detach(&p);
   probed_function(1);
-  check(p.kind == kind && hits == 12345 && m6_probe_read(&p, NULL) == 12345, "%s, and none once detached (%llu of 12345)", name,
-        (unsigned long long)hits);
+  check(p.kind == kind && hits == 12345 && m6_probe_read(&p, NULL) == 12345,
+        "%s, and none once detached (%llu of 12345)", name, (unsigned long long)hits);
   m6_probe_close(&p);
 }
 
@@ -141,7 +146,8 @@ static void failures(const char *name)
     }
   watch = fail_on = 0;
   check(tried >= 24 && refused >= 12 && leaked == 0 && disorder == 0,
-        "%s: %d calls made to fail, %d openings refused, %d leaks, %d closed out of order", name, tried, refused, leaked, disorder);
+        "%s: %d calls made to fail, %d openings refused, %d leaks, %d closed out of order", name, tried, refused,
+        leaked, disorder);
 }
 
 /* ---- ways out of the command ------------------------------------------------------------------------------------ */
@@ -227,7 +233,8 @@ int main(void)
   struct m6_fault fault;
   char text[512];
   if (open_here(&p, &fault) != 0) {
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) skip_named(names[i], m6_fault_text(&fault, text, sizeof text));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+      skip_named(names[i], m6_fault_text(&fault, text, sizeof text));
     return tap_done();
   }
   int multi = p.kind == M6_UPROBE_MULTI;

@@ -59,7 +59,8 @@ static int setup(void **state)
 }
 
 /* ---- helpers ---------------------------------------------------------------------------------------------------- */
-static uint64_t display_at = 1; /* each test has a display of its own: what present.c knows of streams outlives a segment */
+static uint64_t display_at =
+  1; /* each test has a display of its own: what present.c knows of streams outlives a segment */
 static int next_display(void **state)
 {
   (void)state;
@@ -123,7 +124,8 @@ static void a_boundary_is_four_records_of_readings(void **state)
       assert_int_equal(m6_word_type(r[i].word), M6_REC_CONTINUED);
       assert_int_equal(m6_word_depth(r[i].word), i);
     }
-    uint64_t own = 116 * (number - 1), own_allocs = 3 * (number - 1), rest = 995 * number + 5, rest_allocs = 10 * number;
+    uint64_t own = 116 * (number - 1), own_allocs = 3 * (number - 1), rest = 995 * number + 5,
+             rest_allocs = 10 * number;
     assert_true(r[0].clock <= between && between <= r[1].clock);
     assert_int_equal(r[0].live, rest + own);
     assert_int_equal(r[0].count, rest_allocs + own_allocs);

@@ -524,15 +524,16 @@ static void no_word_can_crash_it(void **state)
   struct m6_snapshot *b = game(&bytes), *copy = malloc(bytes);
   int taken = 0, refused = 0;
   size_t skip_from = offsetof(struct m6_snapshot, series), skip_to = sizeof *b;
+  memcpy(copy, b, bytes);
   for (size_t at_byte = 0; at_byte + 8 <= bytes; at_byte += 4) {
     if (at_byte >= skip_from && at_byte < skip_to) continue; /* numbers that are only ever printed */
     for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
-      memcpy(copy, b, bytes);
       memcpy((char *)copy + at_byte, &extremes[i], extremes[i] >> 32 ? 8 : 4);
       int got = m6_snapshot_check(copy, bytes);
       if (got) refused++;
       else taken++;
-      if (!got && at_byte % 16 == 0 && i % 3 == 0) assert_int_equal(exercise(copy, bytes), MACH6_OK);
+      if (!got && at_byte % 64 == 0 && i % 3 == 0) assert_int_equal(exercise(copy, bytes), MACH6_OK);
+      memcpy((char *)copy + at_byte, (char *)b + at_byte, 8);
     }
   }
   assert_true(taken > 1000 && refused > 100);
@@ -547,14 +548,14 @@ static void random_damage_never_crashes_it(void **state)
   struct m6_snapshot *b = game(&bytes), *copy = malloc(bytes);
   size_t links = b->nodes_offset, span = b->frames_offset - links;
   uint64_t r = 88172645463325252ull;
-  for (int i = 0; i < 4000; i++) {
+  for (int i = 0; i < 2000; i++) {
     memcpy(copy, b, bytes);
     for (int flips = 1 + i % 8; flips; flips--) {
       r ^= r << 13, r ^= r >> 7, r ^= r << 17;
       size_t where = i % 2 ? links + r % span : r % bytes;
       ((unsigned char *)copy)[where] ^= (unsigned char)(1u << (r >> 32) % 8);
     }
-    int got = i % 16 ? m6_snapshot_check(copy, bytes) : exercise(copy, bytes);
+    int got = i % 32 ? m6_snapshot_check(copy, bytes) : exercise(copy, bytes);
     assert_true(got == MACH6_OK || got == MACH6_EINVALID || got == MACH6_EVERSION);
   }
   free(copy);
@@ -707,7 +708,7 @@ static void snapshots_are_never_torn(void **state)
   uint64_t last = 0, changes = 0;
   assert_int_equal(mach6_stats_open(nobody() + 1, &s), MACH6_OK);
   assert_int_equal(pthread_create(&t, NULL, writes, &w), 0);
-  for (int i = 0; i < 3000; i++) {
+  for (int i = 0; i < 1500; i++) {
     int error = mach6_stats_refresh(s);
     assert_true(error == MACH6_OK || error == MACH6_EBUSY);
     const struct m6_snapshot *n = mach6_stats_snapshot(s);

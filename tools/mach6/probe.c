@@ -35,8 +35,8 @@ static const char usage_text[] =
   "SYMBOL may be mangled, or demangled with or without its parameters. OFFSET is one in the file.\n";
 
 enum ending { RUNNING, BY_TTL, BY_SIGNAL, BY_TARGET, BY_OUTPUT, BY_ERROR };
-static const char *const ending_text[] = {"", "its time is over", "a signal", "the process has ended", "nobody reads its output",
-                                          "an error"};
+static const char *const ending_text[] = {
+  "", "its time is over", "a signal", "the process has ended", "nobody reads its output", "an error"};
 
 static double seconds_now(void)
 {
@@ -92,8 +92,9 @@ static void print_end(const struct m6_probe *probe, double took, enum ending end
   uint64_t by_cpu[probe->cpus], hits = m6_probe_read(probe, by_cpu), missed = m6_probe_missed(probe);
   double rate = took > 0 ? (double)hits / took : 0;
   if (json) {
-    printf("{\"end\":{\"hits\":%" PRIu64 ",\"missed\":%" PRIu64 ",\"seconds\":%.3f,\"per_s\":%.1f,\"by\":\"%s\",\"cpus\":[", hits,
-           missed, took, rate, ending_text[ending]);
+    printf("{\"end\":{\"hits\":%" PRIu64 ",\"missed\":%" PRIu64
+           ",\"seconds\":%.3f,\"per_s\":%.1f,\"by\":\"%s\",\"cpus\":[",
+           hits, missed, took, rate, ending_text[ending]);
     for (unsigned i = 0; i < probe->cpus; i++) printf("%s%" PRIu64, i ? "," : "", by_cpu[i]);
     printf("]}}\n");
     return;
@@ -155,7 +156,8 @@ static enum ending follow(const struct m6_probe *probe, const struct waits *w, d
   double last = start, end = start + ttl;
   for (;;) {
     if (fflush(stdout) != 0 || ferror(stdout)) return BY_OUTPUT;
-    struct pollfd on[] = {{w->signals, POLLIN, 0}, {w->ticks, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+    struct pollfd on[] = {
+      {w->signals, POLLIN, 0}, {w->ticks, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     double left = end - seconds_now();
     if (left <= 0) return BY_TTL;
     if (poll(on, 4, (int)(left * 1000) + 1) < 0 && errno != EINTR) return BY_ERROR;

@@ -38,7 +38,11 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
           m6_level_name(s->level), t_count(s->threads_seen));
   fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
-  else fprintf(p->to, "; %s", how_it_ended ? how_it_ended : m6_end_text(s->end_reason));
+  else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
+    fprintf(p->to, "; %s", how_it_ended);
+  else
+    fprintf(p->to, ";\n  %s%s%s", m6_end_text(s->end_reason), how_it_ended ? "; " : "",
+            how_it_ended ? how_it_ended : "");
   fputc('\n', p->to);
   free(name);
 }
@@ -99,13 +103,15 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   const struct m6_snap_spike *list[M6_SPIKES_RETAINED];
+  const struct m6_snap_node *frame = node_of(h, M6_NODE_FRAME);
+  int scopes = frame && frame->first_child;
   char line[1024];
   if (!s->spikes_total) return;
   snprintf(line, sizeof line, "Spikes: %s %s far longer than those before%s", t_count(s->spikes_total),
            s->spikes_total == 1 ? "frame was" : "frames were", s->spike_count > 1 ? ", the longest first" : "");
   report_heading(p, line);
   for (uint32_t i = 0; i < s->spike_count; i++) list[i] = &m6_snap_spikes(s)[i];
-  qsort(list, s->spike_count, sizeof *list, worst_first);
+  qsort(list, s->spike_count, sizeof(const struct m6_snap_spike *), worst_first);
   for (int i = 0; i < (int)s->spike_count && i < most; i++) {
     const struct m6_snap_spike *k = list[i];
     fprintf(p->to, "  frame %s at %s: %s%s%s, the median was %s", t_count(k->frame), t_time(p, (double)k->at / 1e9),
@@ -121,7 +127,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
       if (k->cause[c].allocs) fprintf(p->to, " (%s allocations)", t_count(k->cause[c].allocs));
     }
     if (any) fputc('\n', p->to);
-    else t_wrap(p, 4, "in no scope that the program named");
+    else if (scopes) t_wrap(p, 4, "in no scope that the program named");
   }
   if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }

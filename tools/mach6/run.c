@@ -133,7 +133,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
   case KEY_LEVEL:
-    if (strcmp(arg, "memory") && strcmp(arg, "lite") && strcmp(arg, "full"))
+    if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
     o->level = arg;
     break;

@@ -117,7 +117,18 @@ const char *t_number(double v)
   if (fabs(v) >= 1000)
     return v < 0 ? (snprintf(o, 48, "-%s", t_count((uint64_t)(-v + 0.5))), o) : t_count((uint64_t)(v + 0.5));
   if (v > 0 && v < 0.005) return "<0.01";
-  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 1 ? 2 : 1, v);
+  snprintf(o, 48, "%.*f", v == floor(v) ? 0 : digits_after(v) > 2 ? 2 : digits_after(v), v);
+  return o;
+}
+
+const char *t_short(double v)
+{
+  static const char *const units[] = {"k", "M", "G", "T", "P", "E"};
+  if (!isfinite(v) || fabs(v) < 99999.5) return t_number(v);
+  char *o = slot();
+  int u = 0;
+  for (v /= 1000; fabs(v) >= 999.5 && u < 5; u++) v /= 1000;
+  snprintf(o, 48, "%.*f%s", digits_after(v) > 1 ? 1 : digits_after(v), v, units[u]);
   return o;
 }
 
@@ -190,6 +201,8 @@ void t_wrap(const struct page *p, int indent, const char *text)
   while (*text) {
     char word[512];
     int n = (int)strcspn(text, " ");
+    while (n && isdigit((unsigned char)text[n - 1]) && text[n] == ' ')
+      n += 1 + (int)strcspn(text + n + 1, " "); /* 12 ms */
     if (n > (int)sizeof word - 1) n = (int)sizeof word - 1;
     memcpy(word, text, (size_t)n);
     word[n] = 0;

@@ -29,6 +29,7 @@ const char *t_bytes(double bytes);                        /* "2.1 KiB" */
 const char *t_bytes_signed(double bytes);                 /* "+2.1 KiB", "0 B" */
 const char *t_count(uint64_t n);                          /* "1,571" */
 const char *t_ratio(double r);                            /* "0.29 %", "14 %" */
+const char *t_short(double v);                            /* the same in six columns: "103k", "5.2M" */
 const char *t_number(double v);                           /* "4.0", "413", "0.02": three digits that matter */
 
 /* A label or path in exactly `columns` columns when positive (cut with an ellipsis, padded), at its own width when 0. */

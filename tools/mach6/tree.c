@@ -12,7 +12,7 @@
 
 #define MOST_CHILDREN 24
 #define MOST_DEPTH 14
-#define NUMBERS 66 /* columns of the table's numbers */
+#define NUMBERS 68 /* columns of the table's numbers */
 
 struct table {
   const struct page *p;
@@ -52,7 +52,7 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share),
           n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
   for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
-  fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_number(allocs));
+  fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_short(allocs));
 }
 
 static void below(const struct table *t, const mach6_node *parent, const char *lead, int depth)
@@ -60,11 +60,11 @@ static void below(const struct table *t, const mach6_node *parent, const char *l
   const struct page *p = t->p;
   unsigned count = 0;
   for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) count++;
-  const mach6_node **list = count ? malloc(count * sizeof(*list)) : NULL;
+  const mach6_node **list = count ? malloc(count * sizeof(const mach6_node *)) : NULL;
   if (!list) return;
   count = 0;
   for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) list[count++] = c;
-  qsort(list, count, sizeof *list, longest_first);
+  qsort(list, count, sizeof(const mach6_node *), longest_first);
   unsigned shown = depth >= MOST_DEPTH ? 0 : count > MOST_CHILDREN ? MOST_CHILDREN : count;
   while (shown && (double)list[shown - 1]->raw->time_sum < t->least * (double)t->whole) shown--;
   for (unsigned i = 0; i < shown; i++) {
