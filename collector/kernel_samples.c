@@ -5,6 +5,7 @@
  * May call its two tiers, the kernel, and nothing else of the collector.
  */
 #include "kernel_samples_parts.h"
+#include "hash_free.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -127,7 +128,7 @@ static int list_threads(pid_t pid, pid_t **out, uint32_t *count)
 
 static int any_new(const pid_t *before, uint32_t nb, const pid_t *after, uint32_t na)
 {
-  for (uint32_t i = 0; i < na; i++)
+  for (uint32_t i = 0; nb && i < na; i++)
     if (!bsearch(&after[i], before, nb, sizeof *before, by_value)) return 1;
   return 0;
 }
@@ -324,24 +325,9 @@ void m6_samples_close(struct m6_samples *s)
   if (!s) return;
   m6_samples_perf_close(s);
   m6_samples_bpf_close(s);
-  struct m6_known_stack *k, *k2;
-  HASH_ITER(hh, s->stacks, k, k2)
-  {
-    HASH_DELETE(hh, s->stacks, k);
-    free(k);
-  }
-  struct m6_known_thread *t, *t2;
-  HASH_ITER(hh_seen, s->seen, t, t2)
-  {
-    HASH_DELETE(hh_seen, s->seen, t);
-    HASH_DELETE(hh, s->threads, t);
-    free(t);
-  }
-  struct m6_known_count *c, *c2;
-  HASH_ITER(hh, s->counts, c, c2)
-  {
-    HASH_DELETE(hh, s->counts, c);
-    free(c);
-  }
+  M6_HASH_FREE(s->stacks, free);
+  HASH_CLEAR(hh_seen, s->seen);
+  M6_HASH_FREE(s->threads, free);
+  M6_HASH_FREE(s->counts, free);
   free(s);
 }

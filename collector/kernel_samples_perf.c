@@ -170,7 +170,7 @@ static uint32_t own_number(const struct m6_samples *s, uint32_t tid)
   FILE *f = fopen(path, "re");
   if (!f) return tid;
   while (fgets(line, sizeof line, f)) {
-    if (strncmp(line, "NSpid:", 6)) continue;
+    if (strncmp(line, "NSpid:", 6) != 0) continue;
     char *p = line + 6, *end;
     for (unsigned long v; v = strtoul(p, &end, 10), end != p; p = end) own = (uint32_t)v;
     break;
@@ -225,8 +225,10 @@ static uint64_t keep(struct m6_samples *s, const uint64_t *ip, uint32_t n)
 
 static void count(struct m6_samples *s, const struct m6_sample *x)
 {
-  struct m6_bpf_count_key key = {.user = x->user, .kernel = x->kernel, .tid = x->tid};
+  struct m6_bpf_count_key key;
   struct m6_known_count *c;
+  memset(&key, 0, sizeof key);
+  key.user = x->user, key.kernel = x->kernel, key.tid = x->tid;
   HASH_FIND(hh, s->counts, &key, sizeof key, c);
   if (!c) {
     if (HASH_COUNT(s->counts) >= M6_SAMPLES_RETAINED || !(c = calloc(1, sizeof *c))) {
@@ -274,7 +276,7 @@ static uint32_t unwind(struct m6_samples *s, const uint64_t *f, uint64_t n, uint
 static void take_sample(struct m6_samples *s, const uint64_t *f, uint32_t n)
 {
   if (n < 4) return;
-  uint64_t stack[2][M6_SAMPLES_STACK_MAX];
+  uint64_t stack[2][M6_SAMPLES_STACK_MAX] = {{0}};
   uint32_t depth[2] = {0, 0}, side = 1;
   uint64_t frames = f[3] < n - 4 ? f[3] : n - 4;
   for (uint64_t i = 0; i < frames; i++) {
@@ -360,9 +362,7 @@ uint32_t m6_samples_perf_poll(struct m6_samples *s, void (*each)(void *, const s
 
 int m6_samples_perf_totals(struct m6_samples *s, void (*each)(void *, const struct m6_sample_total *), void *arg)
 {
-  struct m6_known_count *c, *c2;
-  HASH_ITER(hh, s->counts, c, c2)
-  {
+  for (const struct m6_known_count *c = s->counts; c; c = c->hh.next) {
     struct m6_sample_total t = {.count = c->count, .user = c->key.user, .kernel = c->key.kernel, .tid = c->key.tid};
     each(arg, &t);
   }

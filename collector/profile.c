@@ -4,6 +4,7 @@
  * May call symbols.h and libc.
  */
 #include "profile.h"
+#include "hash_free.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,22 +52,17 @@ struct m6_profile *m6_profile_new(struct m6_symbols *y)
   return p;
 }
 
+static void free_function(struct function *f)
+{
+  free(f->places);
+  free(f);
+}
+
 void m6_profile_free(struct m6_profile *p)
 {
   if (!p) return;
-  struct node *n, *n2;
-  HASH_ITER(hh, p->nodes, n, n2)
-  {
-    HASH_DELETE(hh, p->nodes, n);
-    free(n);
-  }
-  struct function *f, *f2;
-  HASH_ITER(hh, p->functions, f, f2)
-  {
-    HASH_DELETE(hh, p->functions, f);
-    free(f->places);
-    free(f);
-  }
+  M6_HASH_FREE(p->nodes, free);
+  M6_HASH_FREE(p->functions, free_function);
   free(p->rows);
   free(p);
 }
@@ -282,7 +278,7 @@ static int fold(struct fold *o, struct node *n, size_t length)
   char name[512];
   size_t k = clean(n->function ? n->function->key.function : n->key.what, ';', name, sizeof name - 8);
   if (n->function && n->function->kernel) k += (size_t)sprintf(name + k, "_[k]");
-  if (length + k + 2 > o->room) {
+  if (!o->path || length + k + 2 > o->room) {
     char *more = realloc(o->path, (length + k + 2) * 2);
     if (!more) return ENOMEM;
     o->path = more, o->room = (length + k + 2) * 2;

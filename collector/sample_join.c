@@ -1,5 +1,6 @@
 /* sample_join.c - see sample_join.h. A queue for each thread, threaded through one array of entries. */
 #include "sample_join.h"
+#include "hash_free.h"
 
 #include <stdlib.h>
 #include <uthash.h>
@@ -24,12 +25,7 @@ struct m6_join *m6_join_new(void) { return calloc(1, sizeof(struct m6_join)); }
 void m6_join_free(struct m6_join *j)
 {
   if (!j) return;
-  struct queue *q, *q2;
-  HASH_ITER(hh, j->queues, q, q2)
-  {
-    HASH_DELETE(hh, j->queues, q);
-    free(q);
-  }
+  M6_HASH_FREE(j->queues, free);
   free(j);
 }
 

@@ -4,6 +4,7 @@
  * May call symbols_maps.c, symbols_tables.c, symbols_elf.h, libiberty, libc.
  */
 #include "symbols_parts.h"
+#include "hash_free.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -169,7 +170,7 @@ static void read_identity(struct m6_symbols *y)
   FILE *f = fopen(path, "re");
   while (f && fgets(line, sizeof line, f)) {
     char *p = line + 6, *end;
-    if (strncmp(line, "NSpid:", 6)) continue;
+    if (strncmp(line, "NSpid:", 6) != 0) continue;
     for (long v; v = strtol(p, &end, 10), end != p; p = end) y->own_pid = (pid_t)v;
   }
   if (f) fclose(f);
@@ -218,34 +219,19 @@ uint32_t m6_symbols_modules(struct m6_symbols *y, void (*each)(void *, const str
   return n;
 }
 
-static void free_found(struct m6_sym_found **all)
-{
-  struct m6_sym_found *k, *k2;
-  HASH_ITER(hh, *all, k, k2)
-  {
-    HASH_DELETE(hh, *all, k);
-    free(k);
-  }
-}
-
 void m6_symbols_close(struct m6_symbols *y)
 {
   if (!y) return;
   for (struct m6_sym_file *f = y->files, *next; f; f = next) {
     next = f->next;
-    free_found(&f->found);
+    M6_HASH_FREE(f->found, free);
     m6_sym_rows_free(f);
     m6_elf_close(f->elf);
     if (f->fd >= 0) close(f->fd);
     free(f->path);
     free(f);
   }
-  struct m6_sym_text *t, *t2;
-  HASH_ITER(hh, y->texts, t, t2)
-  {
-    HASH_DELETE(hh, y->texts, t);
-    free(t);
-  }
+  M6_HASH_FREE(y->texts, free);
   m6_sym_table_free(&y->jit);
   m6_sym_table_free(&y->kernel);
   free(y->ranges);

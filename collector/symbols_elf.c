@@ -4,6 +4,7 @@
  * table once, and only the function at hand is walked for what was inlined into it.
  */
 #include "symbols_elf.h"
+#include "hash_free.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -153,16 +154,16 @@ struct m6_elf *m6_elf_open(int fd, const char *path, const char *root)
   return e;
 }
 
+static void free_unit(struct unit *u)
+{
+  free(u->functions);
+  free(u);
+}
+
 void m6_elf_close(struct m6_elf *e)
 {
   if (!e) return;
-  struct unit *u, *u2;
-  HASH_ITER(hh, e->units, u, u2)
-  {
-    HASH_DELETE(hh, e->units, u);
-    free(u->functions);
-    free(u);
-  }
+  M6_HASH_FREE(e->units, free_unit);
   if (e->dwfl) dwfl_end(e->dwfl);
   free(e->path);
   free(e->debug_file);

@@ -284,12 +284,14 @@ struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f)
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------------- */
 
+/* Code in memfds and shared memory is a JIT's. */
 static int is_file(const struct line *l)
 {
-  /* Code in memfds and shared memory is a JIT's. */
-  return (l->path[0] == '/' && l->ino && strncmp(l->path, "/memfd:", 7) && strncmp(l->path, "/dev/zero", 9) &&
-          strncmp(l->path, "/SYSV", 5)) ||
-         !strcmp(l->path, "[vdso]");
+  static const char *const not_files[] = {"/memfd:", "/dev/zero", "/SYSV"};
+  if (!strcmp(l->path, "[vdso]")) return 1;
+  for (size_t i = 0; i < sizeof not_files / sizeof *not_files; i++)
+    if (!strncmp(l->path, not_files[i], strlen(not_files[i]))) return 0;
+  return l->path[0] == '/' && l->ino;
 }
 
 /* Old mappings that nothing new lies upon stay. Both lists are sorted. */

@@ -113,7 +113,8 @@ void m6_sym_read_kernel(struct m6_symbols *y)
     if (!e) break;
     *e = (struct m6_sym_entry){.start = start, .name = name, .module = module};
   }
-  if (t->count) qsort(t->entries, t->count, sizeof *t->entries, by_start);
+  if (!t->entries) return;
+  qsort(t->entries, t->count, sizeof *t->entries, by_start);
   for (uint32_t i = 0; i < t->count; i++) {
     uint64_t next = i + 1 < t->count ? t->entries[i + 1].start : UINT64_MAX, size = next - t->entries[i].start;
     t->entries[i].size = size < KERNEL_SIZE_MAX ? size : KERNEL_SIZE_MAX;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash_free.h"
 #include "kernel_samples.h"
 #include "symbols_parts.h"
 
@@ -30,15 +31,7 @@ struct m6_sym_row {
   UT_hash_handle hh;
 };
 
-void m6_sym_rows_free(struct m6_sym_file *f)
-{
-  struct m6_sym_row *r, *r2;
-  HASH_ITER(hh, f->rows, r, r2)
-  {
-    HASH_DELETE(hh, f->rows, r);
-    free(r);
-  }
-}
+void m6_sym_rows_free(struct m6_sym_file *f) { M6_HASH_FREE(f->rows, free); }
 
 static int base_of(Dwarf_Word number, int8_t *base)
 {

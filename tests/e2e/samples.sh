@@ -1,10 +1,10 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # samples.sh - what the tests of CPU samples share: run a program, sample it, compare with what it measured itself.
 D=$P/sampledump
 H=$P/hotsplit
 T=$TMP/table
 
-# sample NAME [sampledump's words] -- PROGRAM ARGS...: runs the program, samples it until there are 120 samples, ends it.
+# sample NAME [sampledump's words] -- PROGRAM ARGS...: runs the program, samples it until there are 100 samples, ends it.
 # Then: $T what sampledump said, $TMP/folded, $TMP/join; $hot_ns $warm_ns what the program measured; $target its pid.
 sample() {
   local words=() name=$1
@@ -15,7 +15,7 @@ sample() {
   target=$pid
   wait_for 10 grep -q ready "$started_out" || { not_ok "$name: the program starts" "$(cat "$started_err")"; return 1; }
   sampled=0
-  "$D" --tsv --rows 1000 --modules --folded "$TMP/folded" --join "$TMP/join" --samples 120 "${words[@]}" "$target" 30 >"$T" 2>"$TMP/err" ||
+  "$D" --tsv --rows 1000 --modules --folded "$TMP/folded" --join "$TMP/join" --samples 100 "${words[@]}" "$target" 30 >"$T" 2>"$TMP/err" ||
     sampled=$?
   kill -TERM "$target" 2>/dev/null
   finish "$target"
@@ -33,7 +33,7 @@ share() {
   if said=$(awk -v h="$(total_of "$2")" -v w="$(total_of "$3")" -v a="$hot_ns" -v b="$warm_ns" 'BEGIN {
       n = h + w; p = a / (a + b + 1); d = h - n * p; d = d < 0 ? -d : d; limit = 4 * sqrt(n * p * (1 - p)) + 1
       printf "%d and %d samples; measured %.3f; off by %.1f of at most %.1f\n", h, w, p, d, limit
-      exit !(n >= 80 && d <= limit) }'); then ok "$1: shares are what the program measured"; else
+      exit !(n >= 70 && d <= limit) }'); then ok "$1: shares are what the program measured"; else
     not_ok "$1: shares are what the program measured" "$said" "$(head -n 40 "$T")"
   fi
 }
