@@ -101,7 +101,7 @@ int m6_cpu_sample(void *ctx)
   key.kernel = keep_stack(ctx, st, 0);
 
   __u64 number = __sync_fetch_and_add(&st->samples, 1);
-  __u32 at = number % M6_SAMPLES_RETAINED;
+  __u32 at = number % (st->retained ?: 1);
   struct m6_bpf_sample *r = bpf_map_lookup_elem(&samples, &at);
   if (r) {
     /* An exchange is a full barrier: a reader that sees the number before and after its copy has a whole entry. */

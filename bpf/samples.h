@@ -11,7 +11,7 @@
 #define M6_STACK_NONE 0ull /* there was no such stack: no kernel frames, or user memory that could not be read */
 #define M6_STACK_LOST 1ull /* there was one, but the table of stacks was full */
 
-/* samples: the last M6_SAMPLES_RETAINED, a ring. Entry i % M6_SAMPLES_RETAINED is whole when seq is i + 1 before and after the copy. */
+/* samples: the last state.retained, a ring. Entry i % state.retained is whole when seq is i + 1 before and after the copy. */
 struct m6_bpf_sample {
   unsigned long long seq;          /* 1 + its number; 0 while it is written */
   unsigned long long time_ns;      /* CLOCK_MONOTONIC */
@@ -41,7 +41,8 @@ struct m6_bpf_thread {
 /* state: one element. The first line is written by the collector before anything is attached, the rest by the program. */
 struct m6_bpf_samples_state {
   unsigned long long ns_dev, ns_ino; /* of the target's pid namespace; ino 0: the global numbers do */
-  unsigned long long free_[6];
+  unsigned int retained, free0_;     /* entries of samples, counts and stacks: M6_SAMPLES_RETAINED, or fewer */
+  unsigned long long free_[5];
   unsigned long long samples;      /* taken: the next one's number */
   unsigned long long lost_counts;  /* of these, not in counts, which was full */
   unsigned long long lost_stacks;  /* stacks (user or kernel) that found no room */

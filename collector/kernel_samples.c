@@ -211,7 +211,12 @@ struct m6_known_stack *m6_samples_keep(struct m6_samples *s, uint64_t id, const 
 const uint64_t *m6_samples_stack(struct m6_samples *s, uint64_t id, uint32_t *frames)
 {
   *frames = 0;
-  if (id == M6_STACK_NONE || id == M6_STACK_LOST) return NULL;
+  static const uint64_t not_kept[1] = {M6_STACK_LOST};
+  if (id == M6_STACK_NONE) return NULL;
+  if (id == M6_STACK_LOST) {
+    *frames = 1;
+    return not_kept;
+  }
   struct m6_known_stack *k;
   HASH_FIND(hh, s->stacks, &id, sizeof id, k);
   if (!k && s->st.tier == M6_SAMPLES_BPF) k = m6_samples_bpf_stack(s, id);
@@ -261,6 +266,7 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
   if (s->o.period_us < least) s->o.period_us = least;
   if (s->o.period_us > most) s->o.period_us = most;
   s->st.period_us = s->o.period_us;
+  if (!s->o.retained || s->o.retained > M6_SAMPLES_RETAINED) s->o.retained = M6_SAMPLES_RETAINED;
   s->program = -1;
   int e = ENOTSUP;
 #if !defined(__x86_64__)

@@ -60,6 +60,8 @@ struct m6_samples_options {
   pid_t pid;          /* of any thread of the target, as the caller's own pid namespace counts */
   uint32_t period_us; /* CPU time between two samples of one thread */
   uint32_t flags;     /* M6_SAMPLES_WITHOUT_* */
+  uint32_t
+    retained; /* samples with their time, and different stacks, that are kept; 0 = M6_SAMPLES_RETAINED, which is the most */
   /* Instead of following frame pointers: writes at most `most` addresses, innermost first, as in a stack; gives their number.
    * Called in m6_samples_poll, for each sample. Makes it M6_SAMPLES_PERF: the kernel cannot do that. NULL: frame pointers. */
   uint32_t (*unwind)(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
@@ -114,7 +116,8 @@ void m6_samples_status(struct m6_samples *s, struct m6_samples_status *out);
 uint32_t m6_samples_poll(struct m6_samples *s, void (*each)(void *arg, const struct m6_sample *sample), void *arg);
 /* All samples since the start, aggregated, in no order. At M6_SAMPLES_BPF a few syscalls a row: once a second at most. */
 int m6_samples_totals(struct m6_samples *s, void (*each)(void *arg, const struct m6_sample_total *total), void *arg);
-/* A stack's frames, innermost first; NULL and 0 for M6_STACK_NONE, M6_STACK_LOST or one that is not known. Holds until close. */
+/* A stack's frames, innermost first; M6_STACK_LOST is one frame, of address 1, which symbols.h
+ * names so. NULL and 0 for M6_STACK_NONE or one that is not known. Holds until close. */
 const uint64_t *m6_samples_stack(struct m6_samples *s, uint64_t id, uint32_t *frames);
 /* The thread's name at its last sample; "" when not known. Holds until the next call. */
 const char *m6_samples_thread(struct m6_samples *s, uint32_t tid);

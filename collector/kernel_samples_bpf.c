@@ -35,6 +35,9 @@ static int load(struct m6_samples *s)
 {
   struct m6_fault fault = {0};
   int e = m6_open_blob(samples, &s->object, &fault);
+  static const char *const tables[] = {"samples", "counts", "stacks"};
+  for (size_t i = 0; !e && i < sizeof tables / sizeof *tables; i++)
+    e = -bpf_map__set_max_entries(bpf_object__find_map_by_name(s->object, tables[i]), s->o.retained);
   if (!e) e = m6_object_load("samples", s->object, &fault);
   if (e) m6_samples_refuse(s, "load the sampling program", fault.area, e, 0);
   return e;
@@ -68,7 +71,7 @@ int m6_samples_bpf_open(struct m6_samples *s)
   s->stacks_fd = map_fd(s, "stacks");
   s->threads_fd = map_fd(s, "threads");
   s->state_bytes = whole_pages(sizeof *s->state);
-  s->ring_bytes = whole_pages(sizeof *s->ring * M6_SAMPLES_RETAINED);
+  s->ring_bytes = whole_pages(sizeof *s->ring * s->o.retained);
   s->state = map_memory(s, "state", s->state_bytes, PROT_READ | PROT_WRITE);
   s->ring = map_memory(s, "samples", s->ring_bytes, PROT_READ);
   if (!s->state || !s->ring) {
@@ -78,6 +81,7 @@ int m6_samples_bpf_open(struct m6_samples *s)
   }
   uint64_t dev, ino;
   m6_samples_is_own_pidns(s->o.pid, &dev, &ino);
+  s->state->retained = s->o.retained;
   s->state->ns_dev = dev, s->state->ns_ino = ino;
   s->st.kernel_mode = !(s->o.flags & M6_SAMPLES_WITHOUT_KERNEL);
   e = m6_samples_attach(s, open_one);
@@ -87,7 +91,7 @@ int m6_samples_bpf_open(struct m6_samples *s)
 
 static int copy_entry(struct m6_samples *s, uint64_t number, struct m6_sample *out, uint64_t *seq)
 {
-  volatile struct m6_bpf_sample *e = &s->ring[number % M6_SAMPLES_RETAINED];
+  volatile struct m6_bpf_sample *e = &s->ring[number % s->o.retained];
   *seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
   if (*seq != number + 1) return 0;
   *out = (struct m6_sample){.time_ns = e->time_ns, .user = e->user, .kernel = e->kernel, .tid = e->tid};
@@ -102,9 +106,9 @@ uint32_t m6_samples_bpf_poll(struct m6_samples *s, void (*each)(void *, const st
   uint32_t n = 0;
   struct m6_sample sample;
   while (s->read < taken) {
-    if (taken - s->read > M6_SAMPLES_RETAINED) {
-      s->st.lost_retained += taken - s->read - M6_SAMPLES_RETAINED;
-      s->read = taken - M6_SAMPLES_RETAINED;
+    if (taken - s->read > s->o.retained) {
+      s->st.lost_retained += taken - s->read - s->o.retained;
+      s->read = taken - s->o.retained;
     }
     if (copy_entry(s, s->read, &sample, &seq)) {
       if (each) each(arg, &sample);

@@ -216,7 +216,7 @@ static uint64_t keep(struct m6_samples *s, const uint64_t *ip, uint32_t n)
   struct m6_known_stack *k;
   HASH_FIND(hh, s->stacks, &h, sizeof h, k);
   if (k) return h;
-  if (HASH_COUNT(s->stacks) >= M6_SAMPLES_RETAINED || !m6_samples_keep(s, h, ip, n)) {
+  if (HASH_COUNT(s->stacks) >= s->o.retained || !m6_samples_keep(s, h, ip, n)) {
     s->st.lost_stacks++;
     return M6_STACK_LOST;
   }
@@ -231,7 +231,7 @@ static void count(struct m6_samples *s, const struct m6_sample *x)
   key.user = x->user, key.kernel = x->kernel, key.tid = x->tid;
   HASH_FIND(hh, s->counts, &key, sizeof key, c);
   if (!c) {
-    if (HASH_COUNT(s->counts) >= M6_SAMPLES_RETAINED || !(c = calloc(1, sizeof *c))) {
+    if (HASH_COUNT(s->counts) >= s->o.retained || !(c = calloc(1, sizeof *c))) {
       s->st.lost++;
       return;
     }
@@ -243,9 +243,9 @@ static void count(struct m6_samples *s, const struct m6_sample *x)
 
 static void retain(struct m6_samples *s, const struct m6_sample *x)
 {
-  if (s->batch_count == s->batch_room) {
+  if (s->batch_count == s->batch_room || s->batch_count >= s->o.retained) {
     uint32_t room = s->batch_room ? s->batch_room * 2 : 256;
-    struct m6_sample *more = room > M6_SAMPLES_RETAINED * 2 ? NULL : realloc(s->batch, room * sizeof *more);
+    struct m6_sample *more = s->batch_count >= s->o.retained ? NULL : realloc(s->batch, room * sizeof *more);
     if (!more) {
       s->st.lost_retained++;
       return;

@@ -120,6 +120,11 @@ static struct m6_sym_name in_kernel(struct m6_symbols *y, uint64_t address)
 
 int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags, struct m6_sym_name *out, int most)
 {
+  if (address == M6_SYM_NOT_KEPT) {
+    const char *what = m6_symbols_intern(y, "[stack not kept]");
+    out[0] = (struct m6_sym_name){.function = what, .module = what};
+    return 1;
+  }
   if (flags & M6_SYM_RETURN) address--;
   if (flags & M6_SYM_KERNEL) {
     out[0] = in_kernel(y, address);

@@ -31,6 +31,7 @@
 #define M6_SYM_INLINE_MAX 24
 #define M6_SYM_RETURN 1u /* the address is a return address: the call before it is meant */
 #define M6_SYM_KERNEL 2u
+#define M6_SYM_NOT_KEPT 1u /* an address: instead of a stack for which there was no room (M6_STACK_LOST) */
 
 struct m6_sym_name {
   const char *function; /* demangled; never NULL. Without a name module+0xoffset: where the function begins in

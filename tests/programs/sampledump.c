@@ -1,5 +1,5 @@
 /* sampledump.c - samples a running process and prints what was found: the tests' view of kernel_samples, symbols and profile.
- *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--unwind] [--rows N] [--folded FILE] [--join FILE] [--modules]
+ *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--unwind] [--retained N] [--poll-ms N] [--rows N] [--folded FILE] [--join FILE] [--modules]
  *              [--tsv] [--samples N] [--cycles N] PID SECONDS
  * Ends early when the process does, or with --samples N when it has that many. --cycles N: starts and stops N times first, and prints
  * descriptors and resident KiB before and after. --programs: prints how many sampling programs the kernel holds, and ends.
@@ -116,16 +116,17 @@ static void module(void *arg, const struct m6_sym_module *m)
 int main(int argc, char **argv)
 {
   static const struct option options[] = {
-    {"hz", 1, NULL, 'z'},       {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'},  {"no-kernel", 0, NULL, 'k'},
-    {"rows", 1, NULL, 'r'},     {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},    {"modules", 0, NULL, 'M'},
-    {"tsv", 0, NULL, 't'},      {"unwind", 0, NULL, 'u'}, {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'},
-    {"programs", 0, NULL, 'p'}, {NULL, 0, NULL, 0}};
+    {"hz", 1, NULL, 'z'},      {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'},   {"no-kernel", 0, NULL, 'k'},
+    {"rows", 1, NULL, 'r'},    {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},     {"modules", 0, NULL, 'M'},
+    {"tsv", 0, NULL, 't'},     {"unwind", 0, NULL, 'u'}, {"retained", 1, NULL, 'R'}, {"poll-ms", 1, NULL, 'P'},
+    {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"programs", 0, NULL, 'p'}, {NULL, 0, NULL, 0}};
   struct m6_samples_options o = {.period_us = m6_samples_period(M6_SAMPLES_HZ_FULL)};
   struct m6_samples_status st;
   const char *folded = NULL;
   uint32_t rows = 20;
   int modules = 0, tsv = 0, cycles = 0;
   uint64_t enough = UINT64_MAX;
+  useconds_t poll_us = 20000;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
     case 'z': o.period_us = m6_samples_period((uint32_t)atoi(optarg)); break;
@@ -137,6 +138,8 @@ int main(int argc, char **argv)
     case 'j': join = fopen(optarg, "w"); break;
     case 'M': modules = 1; break;
     case 't': tsv = 1; break;
+    case 'R': o.retained = (uint32_t)atoi(optarg); break;
+    case 'P': poll_us = (useconds_t)atoi(optarg) * 1000; break;
     case 'u': o.unwind = m6_symbols_unwind; break;
     case 'n': enough = strtoull(optarg, NULL, 10); break;
     case 'c': cycles = atoi(optarg); break;
@@ -166,7 +169,7 @@ int main(int argc, char **argv)
   fflush(stdout);
   for (uint64_t begun = now_ms(), refreshed = begun, now = begun;
        (double)(now - begun) < seconds * 1000 && polled < enough; now = now_ms()) {
-    usleep(20000);
+    usleep(poll_us);
     m6_samples_poll(samples, each, NULL);
     if (uncovered && now - refreshed >= 1000) {
       m6_symbols_refresh(symbols);

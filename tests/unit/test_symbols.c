@@ -119,6 +119,23 @@ static void what_is_not_known_has_no_name(void **state)
   assert_string_equal(name[0].function, "[unknown]"); /* data is no code */
 }
 
+/* Its samples are nobody else's: not the caller's, not the user's side of a system call. */
+static void a_stack_that_was_not_kept_is_named_so(void **state)
+{
+  uint64_t not_kept = M6_STACK_LOST;
+  uint32_t n;
+  struct m6_profile *p = m6_profile_new(symbols);
+  chain[0] = (uint64_t)(uintptr_t)recurse;
+  m6_profile_add(p, "t", chain, 1, &not_kept, 1, 3);
+  const struct m6_profile_row *r = m6_profile_rows(p, &n);
+  assert_int_equal(n, 2);
+  assert_string_equal(r[0].function, "[stack not kept]");
+  assert_int_equal(r[0].self, 3);
+  assert_int_equal(r[1].self, 0);
+  assert_int_equal(r[1].total, 3);
+  m6_profile_free(p);
+}
+
 static void a_recursive_function_counts_once_in_total(void **state)
 {
   chain_length = 0;
@@ -340,6 +357,7 @@ int main(void)
     cmocka_unit_test(equal_names_are_equal_pointers),
     cmocka_unit_test(a_return_address_is_told_from_any_other),
     cmocka_unit_test(what_is_not_known_has_no_name),
+    cmocka_unit_test(a_stack_that_was_not_kept_is_named_so),
     cmocka_unit_test(a_recursive_function_counts_once_in_total),
     cmocka_unit_test(a_stack_ends_where_no_caller_can_be),
     cmocka_unit_test(folded_stacks_survive_hostile_names),
