@@ -240,18 +240,17 @@ const char *m6_samples_thread(struct m6_samples *s, uint32_t tid)
   return name;
 }
 
-/* The target's pid namespace, as the kernel program asks for it; 1 when it is the caller's own. */
-int m6_samples_is_own_pidns(pid_t pid, uint64_t *dev, uint64_t *ino)
+/* The target's pid namespace as the kernel program asks for it; inode 0 when it cannot be told: then numbers are global. */
+void m6_samples_pidns(pid_t pid, uint64_t *dev, uint64_t *ino)
 {
   char path[64];
-  struct stat own, theirs;
+  struct stat st;
   *dev = *ino = 0;
   snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
-  if (stat(path, &theirs)) return 1;
+  if (stat(path, &st)) return;
   /* The kernel's own encoding of a device number, with 20 bits for the minor. */
-  *dev = (uint64_t)major(theirs.st_dev) << 20 | minor(theirs.st_dev);
-  *ino = theirs.st_ino;
-  return stat("/proc/self/ns/pid", &own) || own.st_ino == theirs.st_ino;
+  *dev = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev);
+  *ino = st.st_ino;
 }
 
 /* ---- the interface ------------------------------------------------------------------------------------------------ */

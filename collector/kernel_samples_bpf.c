@@ -80,7 +80,7 @@ int m6_samples_bpf_open(struct m6_samples *s)
     return e;
   }
   uint64_t dev, ino;
-  m6_samples_is_own_pidns(s->o.pid, &dev, &ino);
+  m6_samples_pidns(s->o.pid, &dev, &ino);
   s->state->retained = s->o.retained;
   s->state->ns_dev = dev, s->state->ns_ino = ino;
   s->st.kernel_mode = !(s->o.flags & M6_SAMPLES_WITHOUT_KERNEL);

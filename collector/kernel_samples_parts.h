@@ -76,7 +76,7 @@ int m6_samples_add_event(struct m6_samples *s, int fd);
 void m6_samples_attr(const struct m6_samples *s, struct perf_event_attr *attr);
 int m6_perf_event_open(struct perf_event_attr *attr, pid_t tid, int cpu, int group);
 struct m6_known_stack *m6_samples_keep(struct m6_samples *s, uint64_t id, const uint64_t *ip, uint32_t frames);
-int m6_samples_is_own_pidns(pid_t pid, uint64_t *dev, uint64_t *ino);
+void m6_samples_pidns(pid_t pid, uint64_t *dev, uint64_t *ino);
 
 int m6_samples_bpf_open(struct m6_samples *s);
 uint32_t m6_samples_bpf_poll(struct m6_samples *s, void (*each)(void *, const struct m6_sample *), void *arg);
