@@ -36,6 +36,7 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
     bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)M6_BPF_TRACE_UPROBE_MULTI);
   struct m6_probe_config config = {0};
   if (kind == M6_UPROBE_MULTI && pid && m6_probe_one_thread == 1) {
+    if (!m6_pids_are_global()) return m6_fault_set(fault, ENOTSUP, M6_AREA_NAMESPACE, "probe process", "%d", (int)pid);
     config.tgid = (uint32_t)pid;
     pid = 0;
   }
