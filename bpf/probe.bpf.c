@@ -10,6 +10,8 @@
 
 char m6_license[] SEC("license") = "Dual MIT/GPL";
 
+const volatile struct m6_probe_config config = {};
+
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(map_flags, BPF_F_MMAPABLE);
@@ -22,6 +24,7 @@ SEC("uprobe")
 int m6_probe_hit(void *registers)
 {
   (void)registers;
+  if (config.tgid && bpf_get_current_pid_tgid() >> 32 != config.tgid) return 0;
   __u32 cpu = bpf_get_smp_processor_id();
   struct m6_probe_line *line = bpf_map_lookup_elem(&m6_probe_hits, &cpu);
   if (line) __sync_fetch_and_add(&line->hits, 1);

@@ -9,6 +9,11 @@
 
 #include <linux/types.h>
 
+struct m6_probe_config {
+  __u32 tgid; /* count this process alone; 0 = whoever comes */
+  __u32 free_;
+};
+
 struct m6_probe_line {
   __u64 hits;
   __u64 line_free[7];

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "kernel_object.h"
@@ -15,7 +14,6 @@
 M6_BLOB(counters);
 
 #define PROGRAMS 5
-#define INITIAL_PIDNS 0xeffffffcu /* inode of the initial pid namespace, fixed by the kernel */
 
 /* One table of tracepoints: the program's name without its ending, and whether it is for syscalls. */
 static const struct {
@@ -221,14 +219,11 @@ static int open_and_seed(struct m6_counters *c, const struct m6_counters_options
 
 int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *o, struct m6_fault *fault)
 {
-  struct stat ns;
   *out = NULL;
   if (o->count < 1 || o->count > M6_COUNTERS_TARGETS)
     return m6_fault_set(fault, EINVAL, M6_AREA_NONE, "count", "%u processes (1 to %d can be)", o->count,
                         M6_COUNTERS_TARGETS);
-  if (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino != INITIAL_PIDNS)
-    return m6_fault_set(fault, ENOTSUP, M6_AREA_NONE, "count from",
-                        "inside a pid namespace, where pids are not the kernel's own");
+  if (!m6_pids_are_global()) return m6_fault_set(fault, ENOTSUP, M6_AREA_NAMESPACE, "count by", "thread");
   struct m6_counters *c = allocate(o);
   if (!c) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the counters");
   int err = open_and_seed(c, o, fault);
@@ -299,7 +294,8 @@ static void add_call(struct m6_call_counters *sum, const struct m6_counters_call
   if (c->max_ns > sum->max_ns) sum->max_ns = c->max_ns;
 }
 
-/* Ended threads give their room back when little is left; their totals go on in one row. */
+/* Ended threads give their room back when little is left; their totals go on in one row. A new thread that takes such a
+ * tid in the moment between the read and this begins anew at its next event: what it did until then is lost. */
 static int fold(struct m6_counters_inside *in, uint32_t tid, const struct m6_thread_counters *t)
 {
   if (t->state != M6_COUNTERS_ENDED || bpf_map_delete_elem(in->threads_fd, &tid) != 0) return 0;

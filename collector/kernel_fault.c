@@ -107,6 +107,8 @@ static const struct row {
    "df /dev/shm; mount -o remount,size=64M,mode=1777 /dev/shm"},
   {M6_AREA_PROC, EACCES, SYS_PTRACE, NULL, 0, "the process is another user's, or not dumpable", GIVE_ADMIN},
   {M6_AREA_PROC, EPERM, SYS_PTRACE, NULL, 0, "the process is another user's, or not dumpable", GIVE_ADMIN},
+  {M6_AREA_NAMESPACE, 0, NOTHING, NULL, 0, "this is inside a pid namespace, whose pids are not the kernel's own",
+   "run it outside the container"},
   {M6_AREA_IO_URING, EPERM, NOTHING, "/proc/sys/kernel/io_uring_disabled", 0, "io_uring is switched off",
    "sysctl kernel.io_uring_disabled=0"},
   {M6_AREA_IO_URING, ENOSYS, NOTHING, NULL, 0, "CONFIG_IO_URING is not set, or a container's seccomp filter", REBUILD},

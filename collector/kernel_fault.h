@@ -21,7 +21,8 @@ enum m6_area {
   M6_AREA_PERF_CPU,    /* a perf event on a CPU: everybody's tasks */
   M6_AREA_PERF_OTHER,  /* a perf event on another user's task */
   M6_AREA_PERF_HARDWARE,
-  M6_AREA_PROC, /* another process, by /proc or pidfd */
+  M6_AREA_PROC,      /* another process, by /proc or pidfd */
+  M6_AREA_NAMESPACE, /* pids as the kernel counts them */
   M6_AREA_IO_URING,
   M6_AREA_FILE,
   M6_AREA_SHM, /* /dev/shm */

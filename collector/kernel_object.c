@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The last lines that libbpf said at warning level, by thread: an object is opened and loaded on one thread. */
 static __thread char said[160];
@@ -59,3 +60,10 @@ int m6_object_map(struct bpf_object *object, const char *name)
 }
 
 int m6_possible_cpus(void) { return libbpf_num_possible_cpus(); }
+
+#define INITIAL_PIDNS 0xeffffffcu /* inode of the initial pid namespace, fixed by the kernel */
+int m6_pids_are_global(void)
+{
+  struct stat ns;
+  return stat("/proc/self/ns/pid", &ns) != 0 || ns.st_ino == INITIAL_PIDNS;
+}

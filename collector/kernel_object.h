@@ -63,5 +63,7 @@ int m6_object_map(struct bpf_object *object, const char *name);
 
 /* The running kernel's number of CPU numbers, and of them the highest + 1 that there may be. */
 int m6_possible_cpus(void);
+/* Are this process's pids the kernel's own? Inside a pid namespace they are not, and a program would take the host's namesake. */
+int m6_pids_are_global(void);
 
 #endif

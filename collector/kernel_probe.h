@@ -29,6 +29,10 @@ struct m6_probe {
     .program = -1, .link = -1, .event = -1                                                                             \
   }
 
+/* Some kernels (6.6 to 6.9) let a uprobe_multi link with a pid reach that one thread alone. -1: not known yet, found out by
+ * trying it on a thread of our own; 0: it reaches all; 1: one alone, and the program sorts out who comes. Tests set it. */
+extern int m6_probe_one_thread;
+
 /* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link, then
  * a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */
 int m6_probe_open(struct m6_probe *p, const char *path, uint64_t offset, pid_t pid, struct m6_fault *fault);

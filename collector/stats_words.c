@@ -81,7 +81,8 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
      "the next allocator in line has no malloc_usable_size: calls are counted, bytes are not"},
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
     {M6_UNSEEN_PRESENT_NOT_FIRST, "present_not_first",
-     "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in LD_PRELOAD"},
+     "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in "
+     "LD_PRELOAD"},
   };
   *count = sizeof t / sizeof *t;
   return t;

@@ -7,6 +7,7 @@
 /* links: tools/mach6/probe.c build/libmach6kernel.a -lbpf -ldw -lelf */
 /* sanitizers: none */
 #include <linux/bpf.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -118,6 +119,32 @@ static void counts(const char *name, enum m6_uprobe_kind kind)
   probed_function(1);
   check(p.kind == kind && hits == 12345 && m6_probe_read(&p, NULL) == 12345,
         "%s, and none once detached (%llu of 12345)", name, (unsigned long long)hits);
+  m6_probe_close(&p);
+}
+
+/* Calls from three threads, and from another process: a pid means all of the one and none of the other. */
+static void *calls_100(void *argument)
+{
+  for (int i = 0; i < 100; i++) probed_function(i);
+  return argument;
+}
+static void by_process(const char *name)
+{
+  struct m6_probe p;
+  struct m6_fault fault;
+  pthread_t t[2];
+  int err = open_here(&p, &fault);
+  for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, calls_100, NULL);
+  calls_100(NULL);
+  for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    calls_100(NULL);
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+  uint64_t hits = m6_probe_read(&p, NULL);
+  check(err == 0 && hits == 300, "%s (%llu of 300)", name, (unsigned long long)hits);
   m6_probe_close(&p);
 }
 
@@ -244,6 +271,15 @@ int main(void)
   refuse_multi = 1;
   counts(names[1], M6_UPROBE_PMU);
   refuse_multi = 0;
+  if (multi) {
+    check(m6_probe_one_thread >= 0, "whether a link with a pid reaches all threads was found out (%s)",
+          m6_probe_one_thread ? "one alone" : "all");
+    by_process("a pid is all its threads, and no other process");
+    int found = m6_probe_one_thread;
+    m6_probe_one_thread = 1;
+    by_process("the same where links reach one thread alone");
+    m6_probe_one_thread = found;
+  } else skip_named("a pid is all its threads, and no other process", "this kernel has no uprobe_multi links (EINVAL)");
   failures(names[2]);
   refuse_multi = 1;
   failures(names[3]);
