@@ -3,7 +3,7 @@
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
-#   make install    PREFIX=/usr/local DESTDIR=
+#   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)
 
 PREFIX ?= /usr/local
 VERSION := 0.1.0
@@ -47,13 +47,37 @@ $B/libmach6.so: $(SHIM_O) preload/libmach6.map
 	  -Wl,--version-script=preload/libmach6.map
 $(if $(SHIM_C),$(eval all: $B/libmach6.so))
 
+# ---- bpf/: programs that run in the kernel, compiled once for every kernel, and embedded ---------------------------------
+# Structs are declared by hand and relocated when loaded (CO-RE): neither root nor the build machine's BTF is asked for.
+CLANG ?= clang
+BPF_C := $(wildcard bpf/*.bpf.c)
+BPF_O := $(BPF_C:bpf/%.bpf.c=$B/bpf/%.embed.o)
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
+  -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
+# Atomic operations that give the old value: kernels from 5.12 on.
+$B/bpf/samples.bpf.o: BPF_FLAGS += -mcpu=v3
+$B/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$Q$(CLANG) $(BPF_FLAGS) -MMD -MP -c -o $@ $<
+.SECONDARY: $(BPF_C:%.bpf.c=$B/%.bpf.o)
+$B/bpf/%.embed.o: bpf/embed.S $B/bpf/%.bpf.o
+	@mkdir -p $(@D)
+	$Q$(CC) -DNAME=$* -DOBJECT='"$B/bpf/$*.bpf.o"' -c -o $@ $<
+
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
 STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c))
-COLL_C := $(filter-out $(STATS_C),$(wildcard collector/*.c))
+# The kernel side (kernel_*.c, with the programs of bpf/, and names for what it samples) is an archive of its own: the
+# collector and mach6 link it.
+KERNEL_C := $(wildcard collector/kernel_*.c collector/symbols*.c collector/profile.c collector/sample_join.c)
+COLL_C := $(filter-out $(STATS_C) $(KERNEL_C),$(wildcard collector/*.c))
 STATS_O := $(STATS_C:%.c=$B/%.o)
+KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
+KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
 COLL_LIBS := -lelf -lm
 $B/collector/%.o: collector/%.c
 	$(call say,CC,$<)
@@ -65,9 +89,13 @@ $B/libmach6stats.a: $(STATS_O)
 $B/libmach6stats.so: $(STATS_O)
 	$(call say,LD,$@)
 	$Q$(CC) -shared -Wl,-soname,libmach6stats.so.0 -o $@ $^ $(LDFLAGS) $(STATS_LIBS)
-$B/mach6-collector: $(COLL_O) $B/libmach6stats.a
+$B/libmach6kernel.a: $(KERNEL_O) $(BPF_O)
+	$(call say,AR,$@)
+	$Qrm -f $@ && $(AR) rcs $@ $^
+$B/mach6-collector: $(COLL_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(COLL_LIBS)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) -Wl,--as-needed $(KERNEL_LIBS) $(COLL_LIBS)
+$(if $(KERNEL_C),$(eval all: $B/libmach6kernel.a))
 $(if $(STATS_C),$(eval all: $B/libmach6stats.a $B/libmach6stats.so))
 $(if $(COLL_C),$(eval all: $B/mach6-collector))
 
@@ -84,13 +112,13 @@ $B/tools/sample/%.o: tools/sample/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags sdl2) -c -o $@ $<
-$B/mach6: $(MACH6_O) $B/libmach6stats.a
+$B/mach6: $(MACH6_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) -lelf
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS)
 $B/mach6-sample: $(SAMPLE_O)
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm
-$(if $(MACH6_C),$(eval all: $B/mach6))
+$(if $(wildcard tools/mach6/main.c),$(eval all: $B/mach6))
 $(if $(SAMPLE_C),$(eval all: $B/mach6-sample))
 
 -include tests/tests.mk tools/tools.mk

@@ -21,6 +21,15 @@
 #define M6_NODES_MAX 8192            /* nodes of one tree; what comes later goes to "(other)" */
 #define M6_SCOPE_DEPTH_MAX 1024      /* open scopes of one thread that are told apart */
 
+#define M6_KERNEL_RING_BYTES (4u << 20) /* what the kernel writes for one session, all ring buffers together */
+#define M6_SAMPLES_RETAINED 10000    /* CPU samples kept with their time, and different stacks kept, of one session */
+#define M6_SAMPLES_STACK_MAX 127     /* frames of one stack; the kernel's own default */
+#define M6_SAMPLES_STACK_BYTES 16384u /* of a thread's stack copied with a sample, where it is unwound afterwards */
+#define M6_SAMPLES_HZ_LITE 49        /* a second of CPU time of one thread */
+#define M6_SAMPLES_HZ_FULL 99
+#define M6_SAMPLES_PERIOD_MIN_MS 10  /* of the sampler that needs no capability */
+#define M6_SAMPLES_PERIOD_MAX_MS 1000
+
 #define M6_HEARTBEAT_MS 200          /* how often the collector shows that it lives */
 #define M6_HEARTBEAT_LOST_MS 3000    /* silence after which the shim goes inert */
 

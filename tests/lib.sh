@@ -152,6 +152,13 @@ same_behaviour() {
   check "$name: files as without the shim" diff -r "$TMP/with" "$TMP/without"
 }
 
+# open_folder - $open: a folder that every user can reach, for tests that run as another one. The test's own need not be.
+open_folder() {
+  open=$(mktemp -d /tmp/mach6-open.XXXXXX) || exit 99
+  chmod 755 "$open"
+  at_exit rm -rf "$open"
+}
+
 # ---- what a game needs ----------------------------------------------------------------------------------------------
 # need COMMAND... - skips the whole test, by name, when one is missing.
 need() {

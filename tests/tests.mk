@@ -10,7 +10,7 @@
 # $(call tests_word,links,FILE): the words of such a line.
 tests_word = $(shell sed -n '1,15s,.*/\* *$(1): *\(.*[^ ]\) *\*/.*,\1,p' $(2))
 
-TESTS_HEADERS := $(wildcard shm/*.h preload/*.h collector/*.h tests/unit/*.h tests/programs/*.h)
+TESTS_HEADERS := $(wildcard shm/*.h bpf/*.h preload/*.h collector/*.h tests/unit/*.h tests/programs/*.h)
 TESTS_UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 TESTS_PROGRAMS := $(wildcard tests/programs/*.c tests/programs/*.cc)
 TESTS_FLAGS := -std=gnu11 -D_GNU_SOURCE -DMACH6_VERSION='"$(VERSION)"' -I. -Ipreload -Icollector -pthread -g
@@ -21,7 +21,7 @@ TESTS_BUILT :=
 
 # $(call tests_unit,NAME,VARIANT,FLAGS)
 define tests_unit
-$B/tests/$(2)/$(1): tests/unit/$(1).c $$(filter %.c %.S,$$(links_$(1))) $$(TESTS_HEADERS)
+$B/tests/$(2)/$(1): tests/unit/$(1).c $$(filter %.c %.S %.a,$$(links_$(1))) $$(TESTS_HEADERS)
 	$$(call say,TEST,$$@)
 	@mkdir -p $$(@D)
 	$$Q$$(CC) $$(TESTS_FLAGS) $$(TESTS_WARN) $(3) $$(call tests_word,flags,$$<) -o $$@ $$< $$(links_$(1)) -lcmocka
@@ -35,7 +35,7 @@ $(foreach t,$(TESTS_UNIT),$(eval links_$t := $$(call tests_word,links,tests/unit
 
 # $(call tests_program,SOURCE,OUTPUT,COMPILER)
 define tests_program
-$(2): $(1) $$(filter %.c %.S,$$(call tests_word,links,$(1))) $$(addprefix $B/tests/programs/,$$(call tests_word,needs,$(1))) $$(TESTS_HEADERS)
+$(2): $(1) $$(filter %.c %.S %.a,$$(call tests_word,links,$(1))) $$(addprefix $B/tests/programs/,$$(call tests_word,needs,$(1))) $$(TESTS_HEADERS)
 	$$(call say,TEST,$$@)
 	@mkdir -p $$(@D)
 	$$Q$(3) $$(TESTS_WARN) $(if $(filter lib%,$(notdir $(1))),-shared -fPIC) $$(call tests_word,flags,$(1)) -o $$@ $$< $$(call tests_word,links,$(1))

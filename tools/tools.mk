@@ -1,6 +1,7 @@
 # tools.mk - what is done with the build: install, bench, lint.
 
-# ---- install: DESTDIR and PREFIX ------------------------------------------------------------------------------------
+# ---- install: DESTDIR and PREFIX; SETCAP=1 lets every user count in the kernel ---------------------------------------
+CAPABILITIES := cap_bpf,cap_perfmon+ep
 # The shim lies apart from the libraries that one links with: it is preloaded, never linked.
 I := $(DESTDIR)$(PREFIX)
 MAN := $(wildcard tools/man/*.[1-8])
@@ -15,6 +16,7 @@ install: all
 	install -m 644 preload/mach6.h collector/mach6_stats.h $I/include/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mach6.pc.in >$I/lib/pkgconfig/mach6.pc
 	$(foreach m,$(MAN),install -D -m 644 $m $I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m) &&) true
+	$(if $(SETCAP),setcap $(CAPABILITIES) $I/bin/mach6 && setcap $(CAPABILITIES) $I/bin/mach6-collector)
 
 # ---- bench ----------------------------------------------------------------------------------------------------------
 BENCH_C := $(wildcard tests/bench/*.c)
@@ -28,7 +30,7 @@ bench: all $(BENCH)
 	@tests/bench/run $(BENCH_ARGS)
 
 # ---- lint -----------------------------------------------------------------------------------------------------------
-LINT_C := $(wildcard shm/*.h preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
+LINT_C := $(wildcard shm/*.h bpf/*.[ch] preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
   tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch])
 LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/*/*.test)
 LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "doctor.h"
+#include "probe.h"
 #include "text.h"
 #include "tool.h"
 
@@ -14,6 +16,8 @@ static const struct command {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
   {"ps", m6_ps, "list the processes that mach6 is loaded in"},
+  {"doctor", mach6_doctor_main, "show what works on this machine, and what opens the rest"},
+  {"probe", mach6_probe_main, "count how often one function is called"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 

@@ -1,0 +1,320 @@
+/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off; switches, faults, migrations; syscalls.
+ *
+ * User side: collector/kernel_counters.c. Each tracepoint has two programs, of which one is loaded: by the kernel's types
+ * (tp_btf, which reads the task directly), or raw, which reads it with a helper. For a task that is no target's a
+ * switch costs two loads and two comparisons. No event leaves the kernel.
+ *
+ * Order: the kernel emits sched_switch, sched_wakeup and sched_wakeup_new of one task under its run-queue's lock; only a
+ * task that wakes itself has none, and then it is on its CPU and nothing is done.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "counters.h"
+#include "kernel_types.h"
+
+char m6_license[] SEC("license") = "Dual MIT/GPL";
+
+const volatile struct m6_counters_config config = {};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, M6_COUNTERS_THREADS);
+  __type(key, __u32);
+  __type(value, struct m6_counters_thread);
+} m6_threads SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, M6_COUNTERS_CALLS);
+  __type(key, struct m6_counters_call_key);
+  __type(value, struct m6_counters_call);
+} m6_calls SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, M6_COUNTERS_LOSSES);
+  __type(key, __u32);
+  __type(value, __u64);
+} m6_losses SEC(".maps");
+
+/* What new entries are made from: too large for the stack of a program. Never written. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct m6_counters_thread);
+} m6_blank SEC(".maps");
+
+#define READ(task, direct, field) ((direct) ? (task)->field : BPF_CORE_READ(task, field))
+
+/* Constants are known to the verifier, which drops the comparisons that are not needed. */
+static __always_inline int wanted(__u32 tgid)
+{
+#pragma unroll
+  for (__u32 i = 0; i < M6_COUNTERS_TARGETS; i++)
+    if (i < config.targets && config.tgid[i] == tgid) return 1;
+  return 0;
+}
+
+static __always_inline void lose(__u32 what)
+{
+  __u64 *n = bpf_map_lookup_elem(&m6_losses, &what);
+  if (n) *n += 1;
+}
+
+static __always_inline __u32 log2_of(__u64 v)
+{
+  __u32 r = 0;
+  if (v >> 31) return 31;
+  __u32 w = v;
+  if (w >> 16) r += 16, w >>= 16;
+  if (w >> 8) r += 8, w >>= 8;
+  if (w >> 4) r += 4, w >>= 4;
+  if (w >> 2) r += 2, w >>= 2;
+  return r + (w >> 1);
+}
+
+#define has_sched_info() bpf_core_field_exists(((struct task_struct *)0)->sched_info.run_delay)
+static __always_inline void read_task(struct task_struct *t, int direct, __u64 r[M6_READINGS])
+{
+  r[M6_VOLUNTARY] = READ(t, direct, nvcsw);
+  r[M6_INVOLUNTARY] = READ(t, direct, nivcsw);
+  r[M6_MINOR] = READ(t, direct, min_flt);
+  r[M6_MAJOR] = READ(t, direct, maj_flt);
+  r[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
+  r[M6_SLICES] = has_sched_info() ? READ(t, direct, sched_info.pcount) : 0;
+}
+static __always_inline void read_times(struct task_struct *t, int direct, __u64 *run, __u64 *delay)
+{
+  *run = READ(t, direct, se.sum_exec_runtime);
+  *delay = has_sched_info() ? READ(t, direct, sched_info.run_delay) : 0;
+}
+
+/* The thread's entry, made when it is new: *made says so. */
+static __always_inline struct m6_counters_thread *entry(__u32 tid, __u32 tgid, __u64 now, int *made)
+{
+  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  *made = 0;
+  if (e) return e;
+  __u32 zero = 0;
+  struct m6_counters_thread *blank = bpf_map_lookup_elem(&m6_blank, &zero);
+  if (!blank) return 0;
+  if (bpf_map_update_elem(&m6_threads, &tid, blank, BPF_NOEXIST) != 0) lose(M6_LOST_THREADS);
+  e = bpf_map_lookup_elem(&m6_threads, &tid);
+  if (!e) return 0;
+  *made = 1;
+  e->tgid = tgid;
+  e->lives = 1;
+  e->first_ns = e->out_ns = e->since_ns = now;
+  return e;
+}
+
+static __always_inline void begin(struct m6_counters_thread *e)
+{
+  e->begun++;
+  barrier();
+}
+static __always_inline void done(struct m6_counters_thread *e)
+{
+  barrier();
+  e->done = e->begun;
+}
+
+/* The first reading of a thread that was there before: what it has is its beginning. */
+static __always_inline void adopt(struct m6_counters_thread *e, struct task_struct *t, int direct)
+{
+  read_task(t, direct, e->last);
+  for (int i = 0; i < M6_READINGS; i++) e->base[i] = e->last[i];
+  read_times(t, direct, &e->last_run_ns, &e->last_delay_ns);
+}
+
+/* User space could not read how often a seeded thread had migrated: what it has by its first event is its beginning. */
+static __always_inline void complete_seed(struct m6_counters_thread *e, struct task_struct *t, int direct)
+{
+  if (e->state == M6_COUNTERS_SEEDED)
+    e->base[M6_MIGRATIONS] = e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
+}
+
+/* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
+ * was (they began before the first event) is cut. */
+static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
+{
+  __u64 span = now - e->out_ns, run, delay;
+  read_times(t, direct, &run, &delay);
+  __u64 on = run - e->last_run_ns, wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
+  if (on > span) on = span;
+  if (wait > span - on) wait = span - on;
+  e->on_ns += on;
+  e->wait_ns += wait;
+  e->off_ns += span - on - wait;
+  e->later_off_ns = e->later_wait_ns = 0;
+  e->last_run_ns = run;
+  e->last_delay_ns = delay;
+  e->out_ns = e->since_ns = now;
+}
+
+static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, __u64 now)
+{
+  struct m6_counters_call_key key = {tid, e->call - 1};
+  struct m6_counters_call *c = bpf_map_lookup_elem(&m6_calls, &key);
+  if (!c) {
+    struct m6_counters_call none = {};
+    bpf_map_update_elem(&m6_calls, &key, &none, BPF_NOEXIST);
+    c = bpf_map_lookup_elem(&m6_calls, &key);
+    if (!c) {
+      lose(M6_LOST_CALLS);
+      e->call = 0;
+      return;
+    }
+  }
+  __u64 took = now - e->call_ns;
+  c->count++;
+  c->ns += took;
+  if (took > c->max_ns) c->max_ns = took;
+  e->call = 0;
+}
+
+/* ---- switches --------------------------------------------------------------------------------------------------- */
+
+static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preempted, __u64 now, int direct)
+{
+  __u32 tid = READ(t, direct, pid), state = READ(t, direct, __state);
+  int made;
+  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  if (!e) return;
+  begin(e);
+  if (made) {
+    /* It ran before anyone looked: this switch is the first thing that counts. */
+    adopt(e, t, direct);
+    if (!preempted && state) e->base[M6_VOLUNTARY]--;
+    else e->base[M6_INVOLUNTARY]--;
+  } else {
+    complete_seed(e, t, direct);
+    read_task(t, direct, e->last);
+    settle(e, t, now, direct);
+  }
+  if (state & TASK_DEAD) {
+    if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
+    e->state = M6_COUNTERS_ENDED;
+  } else e->state = preempted || !state ? M6_COUNTERS_WAITING : M6_COUNTERS_OFF;
+  done(e);
+}
+
+static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, int direct)
+{
+  __u32 tid = READ(t, direct, pid);
+  int made;
+  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  if (!e) return;
+  __u64 waited = now - e->since_ns;
+  begin(e);
+  if (made) adopt(e, t, direct);
+  else {
+    complete_seed(e, t, direct);
+    if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
+    else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
+    /* A thread that was seeded has waited longer than is known: no latency. */
+    if (e->state == M6_COUNTERS_WAITING) {
+      e->waits++;
+      e->latency[log2_of(waited) & (M6_COUNTERS_BUCKETS - 1)]++;
+    }
+  }
+  e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
+  e->since_ns = now;
+  e->state = M6_COUNTERS_ON;
+  done(e);
+}
+
+static __always_inline int switched(int preempted, struct task_struct *prev, struct task_struct *next, int direct)
+{
+  __u32 from = READ(prev, direct, tgid), to = READ(next, direct, tgid);
+  int out = wanted(from), in = wanted(to);
+  if (!out && !in) return 0;
+  __u64 now = bpf_ktime_get_ns();
+  if (out) leaves(prev, from, preempted, now, direct);
+  if (in) comes(next, to, now, direct);
+  return 0;
+}
+
+static __always_inline int woken(struct task_struct *t, int is_new, int direct)
+{
+  __u32 tgid = READ(t, direct, tgid);
+  if (!wanted(tgid)) return 0;
+  __u32 tid = READ(t, direct, pid);
+  __u64 now = bpf_ktime_get_ns();
+  int made;
+  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  if (!e) return 0;
+  if (is_new) {
+    /* Its counters begin at nothing. The tid may have had another thread before: the next owner counts on. */
+    begin(e);
+    for (int i = 0; i < M6_READINGS; i++) {
+      e->base[i] -= e->last[i];
+      e->last[i] = 0;
+    }
+    e->last_run_ns = e->last_delay_ns = 0;
+    if (!made) {
+      e->lives++;
+      e->off_ns += now - e->out_ns;
+      e->later_off_ns = e->later_wait_ns = 0;
+      e->out_ns = now;
+    }
+    e->call = 0;
+  } else if (made) {
+    begin(e);
+    adopt(e, t, direct);
+  } else if (e->state == M6_COUNTERS_OFF || e->state == M6_COUNTERS_SEEDED) {
+    begin(e);
+    complete_seed(e, t, direct);
+    e->later_off_ns += now - e->since_ns;
+  } else return 0; /* runs, or waits already */
+  e->since_ns = now;
+  e->state = M6_COUNTERS_WAITING;
+  done(e);
+  return 0;
+}
+
+#define PAIR(name, tracepoint, args, body, raw_body)                                                                   \
+  SEC("tp_btf/" tracepoint) int BPF_PROG(m6_##name##_btf, args) { return body; }                                       \
+  SEC("raw_tp/" tracepoint) int BPF_PROG(m6_##name##_raw, args) { return raw_body; }
+#define SWITCH_ARGS _Bool preempted, struct task_struct *prev, struct task_struct *next
+
+PAIR(switch, "sched_switch", SWITCH_ARGS, switched(preempted, prev, next, 1), switched(preempted, prev, next, 0))
+PAIR(wakeup, "sched_wakeup", struct task_struct *task, woken(task, 0, 1), woken(task, 0, 0))
+PAIR(wakeup_new, "sched_wakeup_new", struct task_struct *task, woken(task, 1, 1), woken(task, 1, 0))
+
+/* ---- syscalls: these tax every process of the machine, and are loaded only at level `full` ------------------------- */
+
+static __always_inline int entered(long number)
+{
+  __u64 id = bpf_get_current_pid_tgid();
+  __u32 tid = id;
+  if (!wanted(id >> 32)) return 0;
+#ifdef __TARGET_ARCH_x86
+  if (number == 335 || number == 336) return 0; /* the kernel's own uprobe trampolines */
+#endif
+  __u64 now = bpf_ktime_get_ns();
+  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  if (!e) return 0; /* counted from its first switch on */
+  e->call_ns = now;
+  e->call = number + 1;
+  return 0;
+}
+
+static __always_inline int left(void)
+{
+  __u64 id = bpf_get_current_pid_tgid();
+  __u32 tid = id;
+  if (!wanted(id >> 32)) return 0;
+  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  if (e && e->call) count_call(e, tid, bpf_ktime_get_ns());
+  return 0;
+}
+
+#define ENTER_ARGS void *registers, long number
+#define EXIT_ARGS void *registers, long result
+PAIR(sys_enter, "sys_enter", ENTER_ARGS, entered(number), entered(number))
+PAIR(sys_exit, "sys_exit", EXIT_ARGS, left(), left())

@@ -1,0 +1,381 @@
+/* kernel_counters.c - loads, seeds, reads and takes down the counters by thread. */
+#include "kernel_counters.h"
+
+#include <bpf/bpf.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernel_object.h"
+
+M6_BLOB(counters);
+
+#define PROGRAMS 5
+
+/* One table of tracepoints: the program's name without its ending, and whether it is for syscalls. */
+static const struct {
+  const char *name;
+  int syscalls;
+} tracepoints[PROGRAMS] = {
+  {"m6_wakeup", 0}, {"m6_wakeup_new", 0}, {"m6_switch", 0}, {"m6_sys_enter", 1}, {"m6_sys_exit", 1}};
+
+struct m6_counters_inside {
+  struct bpf_object *object;
+  struct bpf_link *links[PROGRAMS];
+  int threads_fd, calls_fd, losses_fd;
+  int cpus, syscalls;
+  /* what a read is made of */
+  uint32_t *tids;
+  struct m6_counters_thread *entries;
+  struct m6_counters_call_key *call_keys;
+  struct m6_counters_call *call_entries;
+  /* threads that were folded, and their syscalls by number */
+  struct m6_thread_counters past;
+  struct m6_call_counters past_calls[512];
+};
+
+static uint64_t now_ns(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- /proc ------------------------------------------------------------------------------------------------------ */
+
+/* A small file of /proc as text; 0 when it is not there. */
+static int slurp(char *out, size_t size, const char *path)
+{
+  FILE *f = fopen(path, "re");
+  if (!f) return 0;
+  size_t n = fread(out, 1, size - 1, f);
+  out[n] = 0;
+  fclose(f);
+  return n > 0;
+}
+
+static char task_state(pid_t tgid, pid_t tid)
+{
+  char path[64], text[512], *at;
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)tgid, (int)tid);
+  if (!slurp(text, sizeof text, path) || !(at = strrchr(text, ')'))) return 'X';
+  return at[2];
+}
+
+/* What the kernel has counted of a thread so far, but for its migrations: 0 when it has ended. */
+static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
+{
+  char path[64], text[4096], *at;
+  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)tgid, (int)tid);
+  if (!slurp(text, sizeof text, path) || !(at = strrchr(text, ')'))) return 0;
+  if (sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &t->base[M6_MINOR], &t->base[M6_MAJOR]) != 2)
+    return 0;
+  snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)tgid, (int)tid);
+  if (!slurp(text, sizeof text, path) || !(at = strstr(text, "\nvoluntary_ctxt_switches:"))) return 0;
+  if (sscanf(at, " voluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu", &t->base[M6_VOLUNTARY],
+             &t->base[M6_INVOLUNTARY]) != 2)
+    return 0;
+  /* Not there without CONFIG_SCHED_INFO; then the kernel side reads none of it either. */
+  snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
+  if (slurp(text, sizeof text, path))
+    sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
+  memcpy(t->last, t->base, sizeof t->last);
+  return 1;
+}
+
+/* Threads that are there already, and may have no event for long. After the programs are attached: an entry that an event made
+ * meanwhile stands, and where none did, nothing happened between the reading and the entry. */
+static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *fault)
+{
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task", (int)tgid);
+  DIR *d = opendir(path);
+  if (!d)
+    return m6_fault_set(fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "list the threads of process", "%d",
+                        (int)tgid);
+  for (struct dirent *e; (e = readdir(d));) {
+    uint32_t tid = (uint32_t)atoi(e->d_name);
+    struct m6_counters_thread t = {.state = M6_COUNTERS_SEEDED, .tgid = (uint32_t)tgid, .lives = 1};
+    if (!tid) continue;
+    t.first_ns = t.out_ns = t.since_ns = now_ns();
+    if (!task_readings(tgid, (pid_t)tid, &t)) continue;
+    bpf_map_update_elem(in->threads_fd, &tid, &t, BPF_NOEXIST); /* no room is counted when its first event comes */
+  }
+  closedir(d);
+  return 0;
+}
+
+/* ---- open ------------------------------------------------------------------------------------------------------- */
+
+void m6_counters_stop(struct m6_counters *c)
+{
+  for (int i = 0; i < PROGRAMS; i++) {
+    bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
+    c->inside->links[i] = NULL;
+  }
+}
+
+void m6_counters_close(struct m6_counters *c)
+{
+  if (!c) return;
+  struct m6_counters_inside *in = c->inside;
+  if (in) {
+    m6_counters_stop(c);
+    m6_close_object(&in->object);
+    free(in->tids);
+    free(in->entries);
+    free(in->call_keys);
+    free(in->call_entries);
+    free(in);
+  }
+  free(c->threads);
+  free(c->calls);
+  free(c);
+}
+
+static struct m6_counters *allocate(const struct m6_counters_options *o)
+{
+  struct m6_counters *c = calloc(1, sizeof *c);
+  struct m6_counters_inside *in = c ? calloc(1, sizeof *in) : NULL;
+  if (!in) {
+    free(c);
+    return NULL;
+  }
+  c->inside = in;
+  in->tids = calloc(M6_COUNTERS_THREADS, sizeof *in->tids);
+  in->entries = calloc(M6_COUNTERS_THREADS, sizeof *in->entries);
+  c->threads = calloc(M6_COUNTERS_THREADS + 1, sizeof *c->threads);
+  size_t calls = o->syscalls ? M6_COUNTERS_CALLS : 1;
+  in->call_keys = calloc(calls, sizeof *in->call_keys);
+  in->call_entries = calloc(calls, sizeof *in->call_entries);
+  c->calls = calloc(calls + 512, sizeof *c->calls);
+  if (in->tids && in->entries && in->call_keys && in->call_entries && c->threads && c->calls) return c;
+  m6_counters_close(c);
+  return NULL;
+}
+
+/* Opens, sets, loads the programs of one ending ("btf" or "raw"). */
+static int load(struct m6_counters *c, const struct m6_counters_options *o, const char *ending, struct m6_fault *fault)
+{
+  struct m6_counters_inside *in = c->inside;
+  struct m6_counters_config config = {.targets = o->count};
+  for (unsigned i = 0; i < o->count; i++) config.tgid[i] = (uint32_t)o->tgids[i];
+  M6_AUTO_OBJECT object = NULL;
+  int err = m6_open_blob(counters, &object, fault);
+  if (err) return err;
+  struct bpf_program *p;
+  for (p = bpf_object__next_program(object, NULL); p; p = bpf_object__next_program(object, p))
+    bpf_program__set_autoload(p, false);
+  for (int i = 0; i < PROGRAMS; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
+    p = bpf_object__find_program_by_name(object, name);
+    if (!p) return m6_fault_set(fault, EINVAL, M6_AREA_BPF, "find", "program %s", name);
+    bpf_program__set_autoload(p, o->syscalls || !tracepoints[i].syscalls);
+  }
+  if (!o->syscalls) bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "m6_calls"), 1);
+  err = m6_object_configure(object, &config, sizeof config);
+  if (err) return m6_fault_set(fault, err, M6_AREA_BPF, "set the constants of", "counters");
+  err = m6_object_load("counters", object, fault);
+  if (err) return err;
+  in->object = object;
+  object = NULL;
+  in->threads_fd = m6_object_map(in->object, "m6_threads");
+  in->calls_fd = m6_object_map(in->object, "m6_calls");
+  in->losses_fd = m6_object_map(in->object, "m6_losses");
+  in->cpus = m6_possible_cpus();
+  for (int i = 0; i < PROGRAMS; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
+    p = bpf_object__find_program_by_name(in->object, name);
+    if (!bpf_program__autoload(p)) continue;
+    in->links[i] = bpf_program__attach(p);
+    if (in->links[i]) continue;
+    err = m6_fault_set(fault, errno, M6_AREA_BPF, "attach", "%s", name);
+    m6_counters_stop(c);
+    m6_close_object(&in->object);
+    return err;
+  }
+  return 0;
+}
+
+static int open_and_seed(struct m6_counters *c, const struct m6_counters_options *o, struct m6_fault *fault)
+{
+  struct m6_fault first;
+  int err = o->raw ? ENOTSUP : load(c, o, "btf", &first);
+  if (err && (o->raw || (err != EPERM && err != ENOMEM))) {
+    err = load(c, o, "raw", fault);
+    c->raw = 1;
+  } else if (err) *fault = first;
+  if (err) return err;
+  c->inside->syscalls = o->syscalls;
+  c->open_ns = now_ns();
+  for (unsigned i = 0; i < o->count && !err; i++) err = seed(c->inside, o->tgids[i], fault);
+  return err;
+}
+
+int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *o, struct m6_fault *fault)
+{
+  *out = NULL;
+  if (o->count < 1 || o->count > M6_COUNTERS_TARGETS)
+    return m6_fault_set(fault, EINVAL, M6_AREA_NONE, "count", "%u processes (1 to %d can be)", o->count,
+                        M6_COUNTERS_TARGETS);
+  if (!m6_pids_are_global()) return m6_fault_set(fault, ENOTSUP, M6_AREA_NAMESPACE, "count by", "thread");
+  struct m6_counters *c = allocate(o);
+  if (!c) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the counters");
+  int err = open_and_seed(c, o, fault);
+  if (err) m6_counters_close(c);
+  else *out = c;
+  return err;
+}
+
+/* ---- read ------------------------------------------------------------------------------------------------------- */
+
+/* All of a hash table in few system calls: the number of entries, or -errno. */
+static int read_table(int fd, void *keys, size_t key_size, void *values, size_t value_size, uint32_t max)
+{
+  uint32_t at = 0, next = 0, have = 0;
+  struct bpf_map_batch_opts options = {.sz = sizeof options, .flags = 0};
+  for (int first = 1;; first = 0) {
+    uint32_t n = max - have;
+    int err = bpf_map_lookup_batch(fd, first ? NULL : &at, &next, (char *)keys + have * key_size,
+                                   (char *)values + have * value_size, &n, &options);
+    if (err && errno != ENOENT) return errno == ENOSPC && have == max ? (int)have : -errno;
+    have += n;
+    if (err || have == max) return (int)have;
+    at = next;
+  }
+}
+
+static void convert(const struct m6_counters_thread *e, pid_t tid, uint64_t now, struct m6_thread_counters *t)
+{
+  *t = (struct m6_thread_counters){.tid = tid,
+                                   .tgid = (pid_t)e->tgid,
+                                   .state = e->state,
+                                   .lives = e->lives,
+                                   .on_ns = e->on_ns,
+                                   .off_ns = e->off_ns + e->later_off_ns,
+                                   .wait_ns = e->wait_ns + e->later_wait_ns,
+                                   .waits = e->waits,
+                                   .call = (int32_t)e->call - 1};
+  for (int i = 0; i < M6_READINGS; i++) t->counted[i] = e->last[i] - e->base[i];
+  memcpy(t->latency, e->latency, sizeof t->latency);
+  uint64_t more = now > e->since_ns ? now - e->since_ns : 0;
+  uint32_t state = e->state;
+  /* No event yet: it has been all the time what it is now. */
+  if (state == M6_COUNTERS_SEEDED) state = task_state(t->tgid, tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
+  if (state == M6_COUNTERS_ON) t->on_ns += more;
+  if (state == M6_COUNTERS_WAITING) t->wait_ns += more;
+  if (state == M6_COUNTERS_OFF) t->off_ns += more;
+  t->elapsed_ns = t->on_ns + t->off_ns + t->wait_ns;
+  if (e->call && now > e->call_ns) t->call_ns = now - e->call_ns;
+}
+
+static void add(struct m6_thread_counters *sum, const struct m6_thread_counters *t)
+{
+  sum->lives += t->lives;
+  sum->elapsed_ns += t->elapsed_ns;
+  sum->on_ns += t->on_ns;
+  sum->off_ns += t->off_ns;
+  sum->wait_ns += t->wait_ns;
+  sum->waits += t->waits;
+  for (int i = 0; i < M6_READINGS; i++) sum->counted[i] += t->counted[i];
+  for (int i = 0; i < M6_COUNTERS_BUCKETS; i++) sum->latency[i] += t->latency[i];
+}
+
+static void add_call(struct m6_call_counters *sum, const struct m6_counters_call *c, uint32_t number)
+{
+  sum->number = number;
+  sum->count += c->count;
+  sum->ns += c->ns;
+  if (c->max_ns > sum->max_ns) sum->max_ns = c->max_ns;
+}
+
+/* Ended threads give their room back when little is left; their totals go on in one row. A new thread that takes such a
+ * tid in the moment between the read and this begins anew at its next event: what it did until then is lost. */
+static int fold(struct m6_counters_inside *in, uint32_t tid, const struct m6_thread_counters *t)
+{
+  if (t->state != M6_COUNTERS_ENDED || bpf_map_delete_elem(in->threads_fd, &tid) != 0) return 0;
+  add(&in->past, t);
+  in->past.tgid = t->tgid;
+  in->past.state = M6_COUNTERS_ENDED;
+  return 1;
+}
+
+/* Events that the kernel did not give to a program, because the same one was running on that CPU. */
+static uint64_t missed(const struct m6_counters_inside *in)
+{
+  uint64_t sum = 0;
+  struct bpf_program *p;
+  for (p = bpf_object__next_program(in->object, NULL); p; p = bpf_object__next_program(in->object, p)) {
+    struct bpf_prog_info info = {0};
+    uint32_t size = sizeof info;
+    if (bpf_program__fd(p) >= 0 && bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) == 0)
+      sum += info.recursion_misses;
+  }
+  return sum;
+}
+
+int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
+{
+  struct m6_counters_inside *in = c->inside;
+  uint64_t now = now_ns();
+  if (!last && c->read_ns && now - c->read_ns < M6_COUNTERS_READ_MS * 1000000ull) return EAGAIN;
+  int n = read_table(in->threads_fd, in->tids, sizeof *in->tids, in->entries, sizeof *in->entries, M6_COUNTERS_THREADS);
+  if (n < 0) return m6_fault_set(fault, n, M6_AREA_BPF, "read", "the threads' counters");
+  int calls = 0, tight = n > M6_COUNTERS_THREADS / 4 * 3;
+  if (in->syscalls) {
+    calls = read_table(in->calls_fd, in->call_keys, sizeof *in->call_keys, in->call_entries, sizeof *in->call_entries,
+                       M6_COUNTERS_CALLS);
+    if (calls < 0) return m6_fault_set(fault, calls, M6_AREA_BPF, "read", "the syscalls' counters");
+  }
+  tight |= calls > M6_COUNTERS_CALLS / 4 * 3;
+  c->read_ns = now = now_ns();
+  c->thread_count = c->call_count = 0;
+  for (int i = 0; i < n; i++) {
+    struct m6_counters_thread *e = &in->entries[i];
+    /* Caught while it was written: by itself, a few times; a thread switches far less often than this is read. */
+    for (int k = 0; k < 8 && e->done != e->begun; k++) bpf_map_lookup_elem(in->threads_fd, &in->tids[i], e);
+    struct m6_thread_counters *t = &c->threads[c->thread_count];
+    convert(e, (pid_t)in->tids[i], now, t);
+    if (tight && fold(in, in->tids[i], t)) in->tids[i] = 0;
+    else c->thread_count++;
+  }
+  if (in->past.lives) c->threads[c->thread_count++] = in->past;
+  for (int i = 0; i < calls; i++) {
+    struct m6_counters_call_key *k = &in->call_keys[i];
+    uint32_t found = 1;
+    if (tight) {
+      struct m6_counters_thread e;
+      found = bpf_map_lookup_elem(in->threads_fd, &k->tid, &e) == 0;
+    }
+    if (!found && k->number < 512 && bpf_map_delete_elem(in->calls_fd, k) == 0) {
+      add_call(&in->past_calls[k->number], &in->call_entries[i], k->number);
+      continue;
+    }
+    struct m6_call_counters *out = &c->calls[c->call_count++];
+    *out = (struct m6_call_counters){.tid = (pid_t)k->tid};
+    add_call(out, &in->call_entries[i], k->number);
+  }
+  for (int i = 0; i < 512; i++)
+    if (in->past_calls[i].count) c->calls[c->call_count++] = in->past_calls[i];
+  uint64_t by_cpu[in->cpus];
+  for (uint32_t i = 0; i < M6_COUNTERS_LOSSES; i++) {
+    c->lost[i] = 0;
+    if (bpf_map_lookup_elem(in->losses_fd, &i, by_cpu) != 0) continue;
+    for (int k = 0; k < in->cpus; k++) c->lost[i] += by_cpu[k];
+  }
+  c->lost[M6_LOST_EVENTS] += missed(in);
+  return 0;
+}
+
+struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid)
+{
+  struct m6_thread_counters sum = {.tgid = tgid, .call = -1};
+  for (unsigned i = 0; i < c->thread_count; i++)
+    if (!tgid || c->threads[i].tgid == tgid) add(&sum, &c->threads[i]);
+  return sum;
+}

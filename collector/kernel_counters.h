@@ -1,0 +1,73 @@
+/* kernel_counters.h - what the threads of up to 8 processes did, counted in the kernel (user side of bpf/counters.bpf.c).
+ *
+ *   struct m6_counters *c;
+ *   struct m6_counters_options o = {.tgids = &pid, .count = 1};
+ *   if (m6_counters_open(&c, &o, &fault)) puts(m6_fault_text(&fault, text, sizeof text));
+ *   ... once a second at most:  m6_counters_read(c, 0, &fault);  c->threads[0 .. c->thread_count)
+ *   m6_counters_close(c);
+ *
+ * Promise: all counts begin at open, are the kernel's own, and never go back; a thread's stay when it ends. On + off + waiting =
+ * the time since the thread was first seen, always; how the time since its last switch divides is settled at the next. Nothing wakes the reader; a read is two or three system calls. What was not counted for lack of
+ * room is counted in `lost`. Everything closes with the handle, links first, and with the process.
+ * Needs CAP_BPF and CAP_PERFMON. Syscalls are counted only when asked for: that taxes every process of the machine.
+ * Times in ns. One handle, one thread. Calls kernel_object and libbpf; reads /proc of the processes once, and for threads that had no event yet.
+ */
+#ifndef M6_KERNEL_COUNTERS_H
+#define M6_KERNEL_COUNTERS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../bpf/counters.h"
+#include "kernel_fault.h"
+
+#define M6_COUNTERS_READ_MS 1000 /* at most one read in this time, but for the last one */
+
+struct m6_counters_options {
+  const pid_t *tgids; /* as this process's pid namespace counts, which must be the initial one */
+  unsigned count;     /* 1 .. M6_COUNTERS_TARGETS */
+  int syscalls;       /* count syscalls, too */
+  int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
+};
+
+struct m6_thread_counters {
+  pid_t tid; /* 0: threads that ended and were folded together, to make room */
+  pid_t tgid;
+  uint32_t state; /* enum m6_counters_state */
+  uint32_t lives; /* threads that had this tid, one after the other */
+  uint64_t elapsed_ns, on_ns, off_ns, wait_ns;
+  uint64_t counted[M6_READINGS]; /* enum m6_reading; of a running thread, as of its last switch */
+  uint64_t waits; /* sum of the histogram; what it lacks to the slices are latencies whose beginning was not seen */
+  uint32_t latency[M6_COUNTERS_BUCKETS];
+  int32_t call; /* the syscall that it is in, -1 = none or unknown; it is not in `calls` yet */
+  uint64_t call_ns;
+};
+struct m6_call_counters {
+  pid_t tid; /* 0: of folded threads */
+  uint32_t number;
+  uint64_t count, ns, max_ns;
+};
+
+struct m6_counters {
+  /* what the last read brought */
+  struct m6_thread_counters *threads;
+  struct m6_call_counters *calls;
+  unsigned thread_count, call_count;
+  uint64_t lost[M6_COUNTERS_LOSSES];
+  uint64_t read_ns; /* CLOCK_MONOTONIC of it; 0 = none yet */
+  uint64_t open_ns;
+  int raw; /* by raw tracepoints */
+  struct m6_counters_inside *inside;
+};
+
+/* 0, or an errno and the fault; nothing is left open then. */
+int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *options, struct m6_fault *fault);
+/* 0; EAGAIN when the last read is less than a second ago and this is not the `last` one: what it brought still stands; or an errno. */
+int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
+/* The sum over threads of one process (0: of all). Its tid is 0. */
+struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
+/* Detaches: nothing is counted any more, and the last read can be made in peace. */
+void m6_counters_stop(struct m6_counters *c);
+void m6_counters_close(struct m6_counters *c); /* NULL is fine */
+
+#endif

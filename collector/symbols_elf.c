@@ -1,0 +1,391 @@
+/* symbols_elf.c - see symbols_elf.h. May call elfutils (libdwfl, libdw, libelf) and libc.
+ *
+ * elfutils looks an address up in a compilation unit by walking all of it. Here a unit's functions are put into a sorted
+ * table once, and only the function at hand is walked for what was inlined into it.
+ */
+#include "symbols_elf.h"
+#include "hash_free.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#define DEPTH_MAX 64          /* of namespaces, and of inlining */
+#define UNSIZED_REACH 0x1000u /* how far a symbol without a size (hand-written assembly) is believed */
+
+struct function {
+  Dwarf_Addr low, high;
+  Dwarf_Die die;
+};
+struct unit {
+  Dwarf_Off offset;
+  struct function *functions;
+  size_t count, room;
+  UT_hash_handle hh;
+};
+struct m6_elf {
+  Dwfl *dwfl;
+  Dwfl_Module *module;
+  Elf *elf;
+  char *path, *debug_file;
+  char root[64];
+  char build_id[130];
+  struct unit *units;
+};
+
+/* ---- separate debug files --------------------------------------------------------------------------------------- */
+
+/* The CRC of .gnu_debuglink: CRC-32 as in IEEE 802.3, over the whole file. */
+static int crc_matches(int fd, uint32_t want)
+{
+  uint32_t table[256], crc = ~0u;
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t c = i;
+    for (int k = 0; k < 8; k++) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+    table[i] = c;
+  }
+  unsigned char buffer[16384];
+  off_t at = 0;
+  for (ssize_t n; (n = pread(fd, buffer, sizeof buffer, at)) > 0; at += n)
+    for (ssize_t i = 0; i < n; i++) crc = table[(crc ^ buffer[i]) & 255] ^ crc >> 8;
+  return ~crc == want;
+}
+
+static void hex(const void *bits, ssize_t n, char *out, size_t room)
+{
+  const unsigned char *b = bits;
+  *out = 0;
+  for (ssize_t i = 0; i < n && (size_t)(2 * i + 3) <= room; i++) snprintf(out + 2 * i, 3, "%02x", b[i]);
+}
+
+static int same_build(int fd, const char *build_id)
+{
+  char found[130] = "";
+  Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+  const void *bits;
+  ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &bits) : -1;
+  if (n > 0) hex(bits, n, found, sizeof found);
+  elf_end(elf);
+  return found[0] && !strcmp(found, build_id);
+}
+
+/* An opened file that is this file's debug information, or -1. */
+static int try_debug(const struct m6_elf *e, const char *path, uint32_t crc)
+{
+  struct stat st;
+  if (stat(path, &st) || !S_ISREG(st.st_mode)) return -1;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) return -1;
+  if (e->build_id[0] ? same_build(fd, e->build_id) : crc_matches(fd, crc)) return fd;
+  close(fd);
+  return -1;
+}
+
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
+                          const char *link, GElf_Word crc, char **found)
+{
+  (void)module, (void)name, (void)base, (void)file;
+  struct m6_elf *e = *user;
+  char path[4096];
+  const char *slash = strrchr(e->path, '/');
+  int directory = slash ? (int)(slash - e->path) : 0, fd = -1;
+  static const char *const by_link[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s/usr/lib/debug%.*s/%s"};
+  /* The target's file system first, then this one's. */
+  for (int host = 0; host < 2 && fd < 0; host++) {
+    const char *root = host ? "" : e->root;
+    if (host && !e->root[0]) break;
+    if (e->build_id[0]) {
+      snprintf(path, sizeof path, "%s/usr/lib/debug/.build-id/%.2s/%s.debug", root, e->build_id, e->build_id + 2);
+      fd = try_debug(e, path, 0);
+    }
+    for (size_t i = 0; i < sizeof by_link / sizeof *by_link && fd < 0 && link && link[0] != '/'; i++) {
+      snprintf(path, sizeof path, by_link[i], root, directory, e->path, link);
+      fd = try_debug(e, path, crc);
+    }
+  }
+  if (fd < 0) return -1;
+  free(e->debug_file);
+  e->debug_file = strdup(path);
+  *found = strdup(path);
+  return fd;
+}
+
+static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **found, Elf **elf)
+{
+  (void)module, (void)user, (void)name, (void)base, (void)found, (void)elf;
+  return -1; /* it was given when the module was reported */
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------ */
+
+struct m6_elf *m6_elf_open(int fd, const char *path, const char *root)
+{
+  static const Dwfl_Callbacks callbacks = {.find_elf = find_elf, .find_debuginfo = find_debuginfo};
+  struct m6_elf *e = calloc(1, sizeof *e);
+  if (!e || !(e->path = strdup(path)) || !(e->dwfl = dwfl_begin(&callbacks))) {
+    close(fd);
+    m6_elf_close(e);
+    return NULL;
+  }
+  snprintf(e->root, sizeof e->root, "%s", root);
+  elf_version(EV_CURRENT);
+  dwfl_report_begin(e->dwfl);
+  e->module = dwfl_report_elf(e->dwfl, path, path, fd, 0, true);
+  if (!e->module) close(fd); /* consumed only on success */
+  GElf_Addr bias;
+  if (dwfl_report_end(e->dwfl, NULL, NULL) || !e->module || !(e->elf = dwfl_module_getelf(e->module, &bias))) {
+    m6_elf_close(e);
+    return NULL;
+  }
+  void **user;
+  dwfl_module_info(e->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
+  *user = e;
+  const void *bits;
+  ssize_t n = dwelf_elf_gnu_build_id(e->elf, &bits);
+  if (n > 0) hex(bits, n, e->build_id, sizeof e->build_id);
+  return e;
+}
+
+static void free_unit(struct unit *u)
+{
+  free(u->functions);
+  free(u);
+}
+
+void m6_elf_close(struct m6_elf *e)
+{
+  if (!e) return;
+  M6_HASH_FREE(e->units, free_unit);
+  if (e->dwfl) dwfl_end(e->dwfl);
+  free(e->path);
+  free(e->debug_file);
+  free(e);
+}
+
+struct Dwfl_Module *m6_elf_module(struct m6_elf *e) { return e->module; }
+const char *m6_elf_build_id(struct m6_elf *e) { return e->build_id; }
+const char *m6_elf_debug_file(struct m6_elf *e) { return e->debug_file; }
+
+int m6_elf_vaddr(struct m6_elf *e, uint64_t offset, uint64_t *vaddr)
+{
+  size_t n;
+  if (elf_getphdrnum(e->elf, &n)) return 0;
+  for (size_t i = 0; i < n; i++) {
+    GElf_Phdr p;
+    if (!gelf_getphdr(e->elf, (int)i, &p) || p.p_type != PT_LOAD) continue;
+    if (offset < p.p_offset || offset - p.p_offset >= p.p_filesz) continue;
+    *vaddr = offset - p.p_offset + p.p_vaddr;
+    return 1;
+  }
+  return 0;
+}
+
+/* ---- DWARF --------------------------------------------------------------------------------------------------------- */
+
+static void add_function(struct unit *u, Dwarf_Die *die)
+{
+  Dwarf_Addr base, low, high;
+  for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
+    if (u->count == u->room) {
+      size_t room = u->room ? u->room * 2 : 32;
+      struct function *more = realloc(u->functions, room * sizeof *more);
+      if (!more) return;
+      u->functions = more, u->room = room;
+    }
+    if (low < high) u->functions[u->count++] = (struct function){low, high, *die};
+  }
+}
+
+/* Functions with code stand in the unit itself or in its namespaces. */
+static void collect(struct unit *u, Dwarf_Die *parent, int depth)
+{
+  Dwarf_Die die;
+  if (depth > DEPTH_MAX || dwarf_child(parent, &die)) return;
+  do {
+    int tag = dwarf_tag(&die);
+    if (tag == DW_TAG_subprogram) add_function(u, &die);
+    else if (tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+             tag == DW_TAG_structure_type)
+      collect(u, &die, depth + 1);
+  } while (!dwarf_siblingof(&die, &die));
+}
+
+static int by_low(const void *a, const void *b)
+{
+  const struct function *x = a, *y = b;
+  return (x->low > y->low) - (x->low < y->low);
+}
+
+static struct unit *unit_of(struct m6_elf *e, Dwarf_Die *cu)
+{
+  Dwarf_Off offset = dwarf_dieoffset(cu);
+  struct unit *u;
+  HASH_FIND(hh, e->units, &offset, sizeof offset, u);
+  if (u) return u;
+  if (!(u = calloc(1, sizeof *u))) return NULL;
+  u->offset = offset;
+  collect(u, cu, 0);
+  if (u->count) qsort(u->functions, u->count, sizeof *u->functions, by_low);
+  HASH_ADD(hh, e->units, offset, sizeof u->offset, u);
+  return u;
+}
+
+static Dwarf_Die *function_at(struct unit *u, Dwarf_Addr pc)
+{
+  size_t low = 0, high = u->count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (u->functions[middle].low <= pc) low = middle + 1;
+    else high = middle;
+  }
+  return low && pc < u->functions[low - 1].high ? &u->functions[low - 1].die : NULL;
+}
+
+/* What was inlined at pc, outermost first. */
+static int inlined_at(Dwarf_Die *parent, Dwarf_Addr pc, Dwarf_Die *chain, int n, int most, int depth)
+{
+  Dwarf_Die die;
+  if (depth > DEPTH_MAX || n == most || dwarf_child(parent, &die)) return n;
+  do {
+    int tag = dwarf_tag(&die);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block &&
+        tag != DW_TAG_catch_block)
+      continue;
+    if (dwarf_haspc(&die, pc) <= 0) continue;
+    if (tag == DW_TAG_inlined_subroutine) chain[n++] = die;
+    return inlined_at(&die, pc, chain, n, most, depth + 1);
+  } while (!dwarf_siblingof(&die, &die));
+  return n;
+}
+
+static const char *text_of(Dwarf_Die *die, unsigned int attribute)
+{
+  Dwarf_Attribute a;
+  return dwarf_formstring(dwarf_attr_integrate(die, attribute, &a));
+}
+
+/* The name with its scope, mangled; without one (C, or seen in this file alone), the plain one. */
+static const char *linkage_name_of(Dwarf_Die *die)
+{
+  const char *name = text_of(die, DW_AT_linkage_name);
+  return name ? name : text_of(die, DW_AT_MIPS_linkage_name);
+}
+static const char *name_of(Dwarf_Die *die)
+{
+  const char *name = linkage_name_of(die);
+  return name ? name : text_of(die, DW_AT_name);
+}
+
+static Dwarf_Word number_of(Dwarf_Die *die, unsigned int attribute)
+{
+  Dwarf_Attribute a;
+  Dwarf_Word v;
+  return dwarf_formudata(dwarf_attr(die, attribute, &a), &v) ? 0 : v;
+}
+
+static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
+{
+  GElf_Off offset;
+  GElf_Sym symbol;
+  const char *name = dwfl_module_addrinfo(e->module, vaddr, &offset, &symbol, NULL, NULL, NULL);
+  if (!name || !*name) return NULL;
+  if (symbol.st_size ? offset >= symbol.st_size : offset >= UNSIZED_REACH) return NULL;
+  int type = GELF_ST_TYPE(symbol.st_info);
+  if (type == STT_OBJECT || type == STT_TLS || type == STT_SECTION || type == STT_FILE) return NULL;
+  return name;
+}
+
+/* Fills out with the frames at vaddr; 0 when DWARF knows no function there (the line may still be known). */
+static int dwarf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most)
+{
+  Dwarf_Addr bias;
+  Dwarf_Die *cu = dwfl_module_addrdie(e->module, vaddr, &bias), chain[DEPTH_MAX];
+  if (!cu) return 0;
+  Dwarf_Addr pc = vaddr - bias;
+  Dwarf_Line *line = dwarf_getsrc_die(cu, pc);
+  int number = 0;
+  out[0] = (struct m6_elf_name){0};
+  if (line) {
+    out[0].file = dwarf_linesrc(line, NULL, NULL);
+    if (!dwarf_lineno(line, &number)) out[0].line = (uint32_t)number;
+  }
+  struct unit *u = unit_of(e, cu);
+  Dwarf_Die *function = u ? function_at(u, pc) : NULL;
+  if (!function) return 0;
+  Dwarf_Files *files = NULL;
+  size_t file_count;
+  if (dwarf_getsrcfiles(cu, &files, &file_count)) files = NULL;
+  int n = inlined_at(function, pc, chain, 0, most < DEPTH_MAX ? most - 1 : DEPTH_MAX - 1, 0);
+  for (int i = n - 1; i >= 0; i--) { /* innermost first; where it was called is the place in the one around it */
+    struct m6_elf_name *inner = &out[n - 1 - i], *outer = inner + 1;
+    inner->function = name_of(&chain[i]);
+    inner->inlined = 1;
+    *outer = (struct m6_elf_name){.line = (uint32_t)number_of(&chain[i], DW_AT_call_line)};
+    Dwarf_Word file = number_of(&chain[i], DW_AT_call_file);
+    if (files && file < file_count) outer->file = dwarf_filesrc(files, file, NULL, NULL);
+  }
+  /* A C++ function of an anonymous namespace has no mangled name in DWARF, but a symbol. */
+  const char *symbol = linkage_name_of(function) ? NULL : symbol_at(e, vaddr);
+  out[n].function = symbol && symbol[0] == '_' && symbol[1] == 'Z' ? symbol : name_of(function);
+  return n + 1;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------------------- */
+
+/* A stripped program's linkage stubs have no symbols, but a section. */
+static const char *stub_at(struct m6_elf *e, uint64_t vaddr)
+{
+  size_t names;
+  if (elf_getshdrstrndx(e->elf, &names)) return NULL;
+  for (Elf_Scn *scn = NULL; (scn = elf_nextscn(e->elf, scn));) {
+    GElf_Shdr h;
+    if (!gelf_getshdr(scn, &h) || vaddr < h.sh_addr || vaddr - h.sh_addr >= h.sh_size) continue;
+    const char *name = elf_strptr(e->elf, names, h.sh_name);
+    return name && !strncmp(name, ".plt", 4) ? "[plt]" : NULL;
+  }
+  return NULL;
+}
+
+int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most)
+{
+  out[0] = (struct m6_elf_name){0};
+  int n = dwarf_names(e, vaddr, out, most);
+  if (n && out[n - 1].function) return n;
+  n = n ? n : 1;
+  out[n - 1].function = symbol_at(e, vaddr);
+  if (!out[n - 1].function && n == 1) out[0].function = stub_at(e, vaddr);
+  if (!out[n - 1].function && !m6_eh_function(e->elf, vaddr, &out[n - 1].start)) out[n - 1].start = vaddr;
+  return n;
+}
+
+/* x86: e8 is a call by displacement, five bytes; ff /2 through a register or memory, two to seven with its operands, and
+ * prefixes do not matter, as they come before. */
+int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr)
+{
+  GElf_Ehdr h;
+  if (!gelf_getehdr(e->elf, &h) || (h.e_machine != EM_X86_64 && h.e_machine != EM_386)) return 1;
+  size_t n, bytes;
+  const unsigned char *file = (const unsigned char *)elf_rawfile(e->elf, &bytes);
+  if (!file || elf_getphdrnum(e->elf, &n)) return 1;
+  for (size_t i = 0; i < n; i++) {
+    GElf_Phdr p;
+    if (!gelf_getphdr(e->elf, (int)i, &p) || p.p_type != PT_LOAD) continue;
+    if (vaddr < p.p_vaddr || vaddr - p.p_vaddr > p.p_filesz || p.p_offset > bytes || p.p_filesz > bytes - p.p_offset)
+      continue;
+    uint64_t back = vaddr - p.p_vaddr;
+    const unsigned char *at = file + p.p_offset + back;
+    if (back >= 5 && at[-5] == 0xe8) return 1;
+    for (unsigned int k = 2; k <= 7 && k <= back; k++)
+      if (at[-(int)k] == 0xff && (at[-(int)k + 1] >> 3 & 7) == 2) return 1;
+    return 0;
+  }
+  return 1;
+}

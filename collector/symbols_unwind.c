@@ -1,0 +1,142 @@
+/* symbols_unwind.c - callers without frame pointers: by the call frame information that exceptions need, which strip leaves.
+ *
+ * x86-64. libdw interprets .eh_frame; what it finds for an address (where the caller's frame begins, where it saved registers)
+ * is a row, and is kept, so a step costs one look-up. Rules that are not of that simple form are few: procedure linkage
+ * stubs, whose form is known, and signal frames, where the stack ends for us.
+ * Foreign bytes: only the copied stack is read, within its bounds; each frame must lie above the last, so it ends.
+ * May call symbols_maps.c, elfutils. Caller: kernel_samples_perf.c, by options.unwind.
+ */
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash_free.h"
+#include "kernel_samples.h"
+#include "symbols_parts.h"
+
+enum { BX, BP, R12, R13, R14, R15, SAVED }; /* what a function gives back as it was */
+static const int dwarf_number[SAVED] = {3, 6, 12, 13, 14, 15};
+#define DWARF_SP 7
+#define DWARF_RA 16
+#define SAME INT32_MIN /* not saved */
+
+enum row_kind { ROW_NONE, ROW_SIMPLE, ROW_STUB, ROW_LAST };
+struct m6_sym_row {
+  uint64_t vaddr;
+  uint8_t kind;
+  int8_t base;              /* CFA = this one of SAVED, or -1: the stack pointer, */
+  int32_t offset;           /* + this */
+  int32_t ra, saved[SAVED]; /* where they are, from CFA */
+  UT_hash_handle hh;
+};
+
+void m6_sym_rows_free(struct m6_sym_file *f) { M6_HASH_FREE(f->rows, free); }
+
+static int base_of(Dwarf_Word number, int8_t *base)
+{
+  *base = -1;
+  if (number == DWARF_SP) return 1;
+  for (int i = 0; i < SAVED; i++) {
+    if ((Dwarf_Word)dwarf_number[i] != number) continue;
+    *base = (int8_t)i;
+    return 1;
+  }
+  return 0;
+}
+
+/* "At CFA + n", "not saved" or neither. */
+static int place_of(Dwarf_Frame *frame, int number, int32_t *offset, int *undefined)
+{
+  Dwarf_Op memory[3], *ops = NULL;
+  size_t n = 0;
+  *offset = SAME, *undefined = 0;
+  if (dwarf_frame_register(frame, number, memory, &ops, &n)) return 0;
+  if (!n) {
+    *undefined = ops == memory;
+    return 1;
+  }
+  if (ops[0].atom != DW_OP_call_frame_cfa || n > 2 || (n == 2 && ops[1].atom != DW_OP_plus_uconst)) return 0;
+  *offset = n == 2 ? (int32_t)ops[1].number : 0;
+  return 1;
+}
+
+static void read_row(struct m6_elf *elf, uint64_t vaddr, struct m6_sym_row *r)
+{
+  Dwarf_Addr bias;
+  Dwarf_CFI *cfi = dwfl_module_eh_cfi(m6_elf_module(elf), &bias);
+  Dwarf_Frame *frame = NULL;
+  Dwarf_Op *ops;
+  size_t n;
+  int undefined;
+  if (!cfi || dwarf_cfi_addrframe(cfi, vaddr - bias, &frame)) return;
+  if (!dwarf_frame_cfa(frame, &ops, &n) && n) {
+    Dwarf_Word number = ops[0].atom == DW_OP_bregx ? ops[0].number : (Dwarf_Word)ops[0].atom - DW_OP_breg0;
+    if (n == 1 && base_of(number, &r->base)) {
+      r->offset = (int32_t)(ops[0].atom == DW_OP_bregx ? ops[0].number2 : ops[0].number);
+      r->kind = ROW_SIMPLE;
+    } else if (n > 2 && ops[0].atom == DW_OP_breg7 && ops[1].atom == DW_OP_breg16) {
+      r->kind = ROW_STUB; /* CFA = sp + 8, and 8 more behind the push, which ends at byte 11 of 16 */
+    }
+  }
+  if (r->kind != ROW_NONE && !place_of(frame, DWARF_RA, &r->ra, &undefined)) r->kind = ROW_NONE;
+  else if (r->kind != ROW_NONE && r->ra == SAME) r->kind = ROW_LAST;
+  for (int i = 0; i < SAVED && r->kind == ROW_SIMPLE; i++)
+    if (!place_of(frame, dwarf_number[i], &r->saved[i], &undefined)) r->saved[i] = SAME;
+  free(frame);
+}
+
+static const struct m6_sym_row *row_at(struct m6_symbols *y, uint64_t address)
+{
+  const struct m6_sym_range *range = m6_sym_range_at(y, address);
+  struct m6_elf *elf = range && range->file ? m6_sym_elf(y, range->file) : NULL;
+  uint64_t vaddr;
+  if (!elf || !m6_elf_vaddr(elf, address - range->start + range->offset, &vaddr)) return NULL;
+  struct m6_sym_row *r;
+  HASH_FIND(hh, range->file->rows, &vaddr, sizeof vaddr, r);
+  if (r) return r;
+  if (!(r = calloc(1, sizeof *r))) return NULL;
+  r->vaddr = vaddr;
+  read_row(elf, vaddr, r);
+  HASH_ADD(hh, range->file->rows, vaddr, sizeof r->vaddr, r);
+  return r;
+}
+
+static int load(const struct m6_user_state *u, uint64_t address, uint64_t *value)
+{
+  if (address < u->sp || u->bytes < 8 || address - u->sp > u->bytes - 8) return 0;
+  memcpy(value, u->stack + (address - u->sp), sizeof *value);
+  return 1;
+}
+
+uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *u, uint64_t *ip, uint32_t most)
+{
+  struct m6_symbols *y = symbols;
+  uint64_t saved[SAVED] = {u->bx, u->bp, u->r12, u->r13, u->r14, u->r15}, sp = u->sp, pc = u->ip;
+  uint32_t n = 0;
+  while (n < most && pc) {
+    ip[n++] = pc;
+    /* A return address may be the next function's first: the call is what counts. */
+    const struct m6_sym_row *r = row_at(y, n > 1 ? pc - 1 : pc);
+    uint64_t cfa, next;
+    if (r && r->kind == ROW_LAST) break;
+    if (r && r->kind != ROW_NONE) {
+      if (r->kind == ROW_STUB) cfa = sp + 8 + ((pc & 15) >= 11 ? 8 : 0);
+      else cfa = (r->base < 0 ? sp : saved[r->base]) + (uint64_t)(int64_t)r->offset;
+      if (cfa <= sp || !load(u, cfa + (uint64_t)(int64_t)r->ra, &next)) break;
+      for (int i = 0; i < SAVED && r->kind == ROW_SIMPLE; i++) {
+        uint64_t v;
+        if (r->saved[i] != SAME && load(u, cfa + (uint64_t)(int64_t)r->saved[i], &v)) saved[i] = v;
+      }
+    } else {
+      /* No rule: code of a JIT compiler. If it keeps frame pointers, they lead to a call. */
+      uint64_t bp;
+      cfa = saved[BP] + 16;
+      if (cfa <= sp || !load(u, saved[BP] + 8, &next) || !load(u, saved[BP], &bp) || !m6_symbols_is_return(y, next))
+        break;
+      saved[BP] = bp;
+    }
+    sp = cfa, pc = next;
+  }
+  return n;
+}
