@@ -123,12 +123,19 @@ static __always_inline void done(struct m6_counters_thread *e)
   e->done = e->begun;
 }
 
-/* The first reading of a thread that was there before: what it has is its beginning. */
-static __always_inline void adopt(struct m6_counters_thread *e, struct task_struct *t, int direct)
+/* The first reading of a thread whose birth was not seen: what it has is its beginning, and 0 is given; or it was born after
+ * all, while nobody was told: its beginning is nothing, and 1 is given. */
+static __always_inline int adopt(struct m6_counters_thread *e, struct task_struct *t, int direct)
 {
+  __u64 born = READ(t, direct, start_time);
   read_task(t, direct, e->last);
+  if (born >= config.open_ns) {
+    e->first_ns = e->out_ns = e->since_ns = born;
+    return 1;
+  }
   for (int i = 0; i < M6_READINGS; i++) e->base[i] = e->last[i];
   read_times(t, direct, &e->last_run_ns, &e->last_delay_ns);
+  return 0;
 }
 
 /* User space could not read how often a seeded thread had migrated: what it has by its first event is its beginning. */
@@ -188,9 +195,8 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   begin(e);
   if (made) {
     /* It ran before anyone looked: this switch is the first thing that counts. */
-    adopt(e, t, direct);
-    if (!preempted && state) e->base[M6_VOLUNTARY]--;
-    else e->base[M6_INVOLUNTARY]--;
+    if (adopt(e, t, direct)) settle(e, t, now, direct);
+    else e->base[!preempted && state ? M6_VOLUNTARY : M6_INVOLUNTARY]--;
   } else {
     complete_seed(e, t, direct);
     read_task(t, direct, e->last);
@@ -211,8 +217,9 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
   if (!e) return;
   __u64 waited = now - e->since_ns;
   begin(e);
-  if (made) adopt(e, t, direct);
-  else {
+  if (made) {
+    if (adopt(e, t, direct)) e->later_wait_ns = now - e->since_ns;
+  } else {
     complete_seed(e, t, direct);
     if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
     else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
@@ -265,7 +272,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
     e->call = 0;
   } else if (made) {
     begin(e);
-    adopt(e, t, direct);
+    if (adopt(e, t, direct)) e->later_off_ns = now - e->since_ns;
   } else if (e->state == M6_COUNTERS_OFF || e->state == M6_COUNTERS_SEEDED) {
     begin(e);
     complete_seed(e, t, direct);

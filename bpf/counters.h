@@ -24,6 +24,7 @@ struct m6_counters_config {
   __u32 tgid[M6_COUNTERS_TARGETS];
   __u32 targets;
   __u32 free_;
+  __u64 open_ns; /* CLOCK_MONOTONIC; all that a thread which started later has counted, it has counted since */
 };
 
 enum m6_counters_state {

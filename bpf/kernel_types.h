@@ -24,6 +24,7 @@ struct task_struct {
   int tgid;
   unsigned long nvcsw, nivcsw; /* voluntary and involuntary switches */
   unsigned long min_flt, maj_flt;
+  __u64 start_time; /* CLOCK_MONOTONIC, ns */
   struct sched_entity se;
   struct sched_info sched_info;
 };

@@ -161,7 +161,7 @@ static struct m6_counters *allocate(const struct m6_counters_options *o)
 static int load(struct m6_counters *c, const struct m6_counters_options *o, const char *ending, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  struct m6_counters_config config = {.targets = o->count};
+  struct m6_counters_config config = {.targets = o->count, .open_ns = now_ns()};
   for (unsigned i = 0; i < o->count; i++) config.tgid[i] = (uint32_t)o->tgids[i];
   M6_AUTO_OBJECT object = NULL;
   int err = m6_open_blob(counters, &object, fault);

@@ -21,8 +21,8 @@ M6_BLOB(counters);
 static const struct {
   const char *name;
   unsigned offset, bytes;
-} fields[] = {{"__state", 7004, 4}, {"pid", 7116, 4},     {"tgid", 7228, 4},   {"nvcsw", 7336, 8},
-              {"nivcsw", 7448, 8},  {"min_flt", 7560, 8}, {"maj_flt", 7672, 8}};
+} fields[] = {{"__state", 7004, 4}, {"pid", 7116, 4},     {"tgid", 7228, 4},    {"nvcsw", 7336, 8},
+              {"nivcsw", 7448, 8},  {"min_flt", 7560, 8}, {"maj_flt", 7672, 8}, {"start_time", 7784, 8}};
 #define SE 8008
 #define SE_RUNTIME 104
 #define SE_MIGRATIONS 216
@@ -101,7 +101,7 @@ int main(void)
     skip_named("fields are read where the running kernel has them", why);
   } else {
     check(err == 0, "the object loads with them%s%s", err ? ": " : "", err ? strerror(err) : "");
-    check(err == 0 && used(object) == 11, "all 11 fields are read where they have them");
+    check(err == 0 && used(object) == 12, "all 12 fields are read where they have them");
     bpf_object__close(object);
     err = load(NULL, &object);
     check(err == 0 && used(object) == 0, "with the running kernel's types none is");
