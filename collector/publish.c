@@ -195,7 +195,10 @@ static void put_account(struct m6_snap_node *n, const struct m6_account *a, stru
   n->d_sum = m6_clamp(a->d, saturated);
   n->d_max = m6_clamp(a->d_max, saturated);
   n->i_sum = m6_clamp(a->i, saturated);
-  if (a->count == 1) n->time_p10 = n->time_p50 = n->time_p90 = n->time_max;
+  if (a->count == 1) { /* the one sample is its own percentiles */
+    n->time_p10 = n->time_p50 = n->time_p90 = n->time_max;
+    n->reservoir = 1;
+  }
 }
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
