@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -53,13 +54,19 @@ static void put_number(struct text *t, uint64_t v, unsigned base)
   put(t, d);
 }
 
-/* Would a line on stderr be a signal, for growing a file beyond RLIMIT_FSIZE? */
-static int stderr_is_full(size_t bytes)
+/* A line on stderr may be a signal: SIGPIPE for a pipe that nobody reads, SIGXFSZ for a file at its limit. Both are this
+ * thread's, so they are taken back before anyone sees them, unless one was pending already. */
+static void write_line(const char *line, size_t bytes)
 {
-  struct rlimit limit;
-  struct stat s;
-  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && fstat(2, &s) == 0 && S_ISREG(s.st_mode) &&
-         (uint64_t)s.st_size + bytes > limit.rlim_cur;
+  uint64_t old[2], before = 0;
+  m6_signals_off(old);
+  syscall(SYS_rt_sigpending, &before, sizeof before);
+  if (syscall(SYS_write, 2, line, bytes) < 0 && (errno == EPIPE || errno == EFBIG)) {
+    static const struct timespec now = {0, 0};
+    uint64_t mine = (1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1)) & ~before;
+    syscall(SYS_rt_sigtimedwait, &mine, NULL, &now, sizeof mine);
+  }
+  m6_signals_back(old);
 }
 
 void m6_reason(int asked_for, const char *what, int err)
@@ -93,7 +100,7 @@ void m6_reason(int asked_for, const char *what, int err)
     }
   }
   *t.at++ = '\n';
-  if (!stderr_is_full((size_t)(t.at - line))) syscall(SYS_write, 2, line, (size_t)(t.at - line));
+  write_line(line, (size_t)(t.at - line));
   errno = e;
 }
 
@@ -365,7 +372,7 @@ void m6_poll_control(uint64_t now)
   m6_signals_back(signals);
 }
 
-/* The shim's destructor. What a collector has seen, or will, is the collector's to remove. */
+/* The shim's destructor. What a collector has seen, or will, is the collector's to remove, unless it is long gone. */
 void m6_segment_exit(void)
 {
   struct m6_header *h = m6_seg;
@@ -373,7 +380,8 @@ void m6_segment_exit(void)
   if (!h) return;
   look_at_break();
   m6_poke(&h->exited_clock, m6_now());
-  if (h->run_token == 0 && m6_peek(&h->heartbeat_ns) == 0 && m6_peek(&h->state) == M6_INERT)
+  int collector_to_come = m6_peek(&h->heartbeat_ns) != 0 && !heartbeat_lost(0);
+  if (h->run_token == 0 && !collector_to_come && m6_peek(&h->state) != M6_COLLECTING)
     syscall(SYS_unlinkat, AT_FDCWD, path, 0);
   errno = e;
 }
