@@ -45,7 +45,8 @@ static const struct argp_option option_table[] = {
   {"fps", O_FPS, "CAP", 0, "Frames a second at most; 0 = as many as can be (default 60)", 1},
   {"window", O_WINDOW, "WxH", 0, "Size of the window (default 1280x720)", 1},
   {"headless", O_HEADLESS, NULL, 0, "No display: SDL's dummy video driver, software renderer", 1},
-  {"times", O_TIMES, "FILE", 0, "Write how long each frame took, in ns, one a line; needs --frames", 1},
+  {"times", O_TIMES, "FILE", 0,
+   "Write how long each frame took and what CPU time it cost, in ns, one a line; needs --frames", 1},
   {"leak", O_LEAK, "BYTES", 0, "Planted fault: lose BYTES a frame, in scope \"particles\"", 2},
   {"storm", O_STORM, "N", 0, "Planted fault: N more malloc/free pairs a frame, in scope \"storm\"", 2},
   {"stall", O_STALL, "MS[@EVERY]", 0, "Planted fault: each EVERYth frame (default 300) is MS late, in scope \"load\"",
@@ -110,12 +111,13 @@ static void on_signal(int sig)
   stop = 1;
 }
 
-static double seconds_now(void)
+static double seconds_of(clockid_t clock)
 {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+static double seconds_now(void) { return seconds_of(CLOCK_MONOTONIC); }
 static void sleep_for(double s)
 {
   struct timespec t = {(time_t)s, (long)((s - (double)(time_t)s) * 1e9)};
@@ -150,10 +152,13 @@ static void stall(const struct options *o, uint64_t frame)
   mach6_done();
 }
 
+struct frame_time {
+  double wall, cpu;
+};
 /* times: room for o->frames, or NULL. */
-static void play(const struct options *o, struct world *w, struct jobs *j, struct picture *p, double *times)
+static void play(const struct options *o, struct world *w, struct jobs *j, struct picture *p, struct frame_time *times)
 {
-  double began = seconds_now(), last = began, due = began, frame_ms = 0;
+  double began = seconds_now(), last = began, due = began, frame_ms = 0, cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
   while (!stop) {
     input();
     world_step(w, j, o);
@@ -171,17 +176,21 @@ static void play(const struct options *o, struct world *w, struct jobs *j, struc
     picture_present(p);
     double now = seconds_now();
     frame_ms = (now - last) * 1e3;
-    if (times) times[w->frame - 1] = now - last;
+    if (times) {
+      double cpu_now = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+      times[w->frame - 1] = (struct frame_time){now - last, cpu_now - cpu};
+      cpu = cpu_now;
+    }
     last = now;
     if (o->frames && w->frame >= o->frames) break;
     if (o->seconds > 0 && now - began >= o->seconds) break;
   }
 }
 
-static int write_times(const char *path, const double *times, uint64_t n)
+static int write_times(const char *path, const struct frame_time *times, uint64_t n)
 {
   FILE *f = fopen(path, "w");
-  for (uint64_t i = 0; f && i < n; i++) fprintf(f, "%.0f\n", times[i] * 1e9);
+  for (uint64_t i = 0; f && i < n; i++) fprintf(f, "%.0f %.0f\n", times[i].wall * 1e9, times[i].cpu * 1e9);
   if (f && fclose(f) == 0) return 0;
   fprintf(stderr, "mach6-sample: %s: %s\n", path, strerror(errno));
   return -1;
@@ -204,7 +213,7 @@ int main(int argc, char **argv)
   if (!p) return 1;
   struct world w;
   struct jobs *j = jobs_start(o.threads);
-  double *times = o.times ? calloc(o.frames, sizeof *times) : NULL;
+  struct frame_time *times = o.times ? calloc(o.frames, sizeof *times) : NULL;
   if (!j || (o.times && !times) || world_make(&w, &o)) {
     fprintf(stderr, "mach6-sample: no memory or no threads\n");
     if (j) jobs_stop(j);
