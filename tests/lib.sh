@@ -152,6 +152,13 @@ same_behaviour() {
   check "$name: files as without the shim" diff -r "$TMP/with" "$TMP/without"
 }
 
+# other_user - can something run as nobody here? For tests of what others may do: it takes root, setpriv, and a root folder
+# that others may enter, which that of a chroot need not be. No: skip by $NO_OTHER_USER.
+NO_OTHER_USER="needs root, setpriv, and a / that others may enter"
+other_user() {
+  [[ $(id -u) == 0 ]] && command -v setpriv >/dev/null && setpriv --reuid 65534 --regid 65534 --clear-groups true 2>/dev/null
+}
+
 # open_folder - $open: a folder that every user can reach, for tests that run as another one. The test's own need not be.
 open_folder() {
   open=$(mktemp -d /tmp/mach6-open.XXXXXX) || exit 99
