@@ -33,7 +33,12 @@ at_exit() { _at_exit=("$(printf '%q ' "$@")" "${_at_exit[@]}"); }
 _leave() {
   local status=$? c p
   for c in "${_at_exit[@]}"; do eval "$c"; done
-  for p in "${_pids[@]}"; do stop "$p"; done
+  # A target that was killed leaves its segment to the next collector or mach6 ps; here nobody comes. Not so live stats: a
+  # collector that leaves them is at fault.
+  for p in "${_pids[@]}"; do
+    stop "$p"
+    rm -f "/dev/shm/mach6.$p."*
+  done
   cd / && rm -rf "$TMP"
   exit "$status"
 }

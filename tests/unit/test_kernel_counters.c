@@ -383,8 +383,38 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
 }
 
-int main(void)
+/* Two sources are read one after the other, and a busy machine may preempt in between: a measurement that does not agree
+ * is made again, whole, twice at most. What is wrong is wrong each time. Gives the status, after its TAP. */
+#define ATTEMPTS 3
+static int measured_again(char **argv)
 {
+  for (int attempt = 1;; attempt++) {
+    FILE *out = tmpfile();
+    if (!out) return 1;
+    pid_t child = fork();
+    if (child == 0) {
+      setenv("M6_COUNTERS_ATTEMPT", "1", 1);
+      dup2(fileno(out), 1);
+      execv("/proc/self/exe", argv);
+      _exit(127);
+    }
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) < 0) return 1;
+    if (status == 0 || attempt == ATTEMPTS) {
+      rewind(out);
+      for (int ch; (ch = getc(out)) != EOF;) putchar(ch);
+      if (attempt > 1) printf("# attempt %d\n", attempt);
+      fclose(out);
+      return status != 0;
+    }
+    fclose(out);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  (void)argc;
+  if (!getenv("M6_COUNTERS_ATTEMPT")) return measured_again(argv);
   cpu_set_t set;
   sched_getaffinity(0, sizeof set, &set);
   int n = 0;
