@@ -209,11 +209,12 @@ static int cannot_run(const struct launch *l, int error)
 /* In the forked child: becomes the game. */
 static void become_game(const struct launch *l, const char *shim, uint64_t token, int go, int failed, void (*chld)(int))
 {
-  char byte;
+  char there_is_a_collector = 0;
   signal(SIGCHLD, chld);
   sigprocmask(SIG_SETMASK, &l->old_mask, NULL);
-  while (read(go, &byte, 1) < 0 && errno == EINTR) {}
-  if (l->profile) set_environment(l, shim, token);
+  while (read(go, &there_is_a_collector, 1) < 0 && errno == EINTR) {}
+  /* Without one the shim would write for nobody, and leave its segment to nobody. */
+  if (l->profile && there_is_a_collector) set_environment(l, shim, token);
   execv(l->program->path, l->argv);
   int error = errno;
   if (error == ENOEXEC) { /* a script without #!: a shell's, as execvp has it */
@@ -331,7 +332,8 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
   }
   if (l->profile) start_collector(l, collector, token);
   if (go[1] < 0) return 0;
-  if (write(go[1], "", 1) != 1) {}
+  char there_is_a_collector = l->collector > 0;
+  if (write(go[1], &there_is_a_collector, 1) != 1) {}
   close(go[1]);
   ssize_t n;
   while ((n = read(failed[0], &error, sizeof error)) < 0 && errno == EINTR) {}
