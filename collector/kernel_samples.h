@@ -60,8 +60,8 @@ struct m6_samples_options {
   pid_t pid;          /* of any thread of the target, as the caller's own pid namespace counts */
   uint32_t period_us; /* CPU time between two samples of one thread */
   uint32_t flags;     /* M6_SAMPLES_WITHOUT_* */
-  uint32_t
-    retained; /* samples with their time, and different stacks, that are kept; 0 = M6_SAMPLES_RETAINED, which is the most */
+  /* samples with their time, and different stacks, that are kept; 0 = M6_SAMPLES_RETAINED, which is the most */
+  uint32_t retained;
   /* Instead of following frame pointers: writes at most `most` addresses, innermost first, as in a stack; gives their number.
    * Called in m6_samples_poll, for each sample. Makes it M6_SAMPLES_PERF: the kernel cannot do that. NULL: frame pointers. */
   uint32_t (*unwind)(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
@@ -97,8 +97,8 @@ struct m6_samples_status {
   uint64_t lost;          /* of these, not in the totals: no room, or the kernel's buffer was full */
   uint64_t lost_stacks;   /* stacks not kept: their samples count under M6_STACK_LOST */
   uint64_t lost_retained; /* samples that were overwritten before a poll came: in the totals, but without a time */
-  uint64_t
-    cpu_ns; /* the target's CPU time since the start as the scheduler counts it: what samples * period should come near */
+  /* the target's CPU time since the start as the scheduler counts it: what samples * period should come near */
+  uint64_t cpu_ns;
   uint64_t throttled; /* times that the kernel slowed the events down */
   uint32_t refusals;
   struct m6_refusal refused[M6_REFUSALS];

@@ -123,10 +123,15 @@ static char *help(int key, const char *text, void *input)
 int main(int argc, char **argv)
 {
   if (argc == 2 && strcmp(argv[1], M6_CALIBRATE_OPTION) == 0) return m6_calibrate_main();
-  static const struct argp argp = {
-    options, parse, NULL,
-    "Capture a target: a game in which the mach6 shim is loaded. Statistics appear in shared memory; `mach6 stat` shows "
-    "them.\vExit statuses:", NULL, help, NULL};
+  static const struct argp argp = {options,
+                                   parse,
+                                   NULL,
+                                   "Capture a target: a game in which the mach6 shim is loaded. Statistics appear in "
+                                   "shared memory; `mach6 stat` shows "
+                                   "them.\vExit statuses:",
+                                   NULL,
+                                   help,
+                                   NULL};
   struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .final_fd = -1, .end_fd = -1, .ready_fd = -1};
   argp_err_exit_status = M6_EXIT_USAGE;
   m6_clock_begin();

@@ -229,8 +229,9 @@ static void boot_free_aligned_sized(void *p, size_t a, size_t n)
   X(malloc, "malloc") X(free, "free") X(calloc, "calloc") X(realloc, "realloc") X(usable, "malloc_usable_size")
 #define OTHER_REALS(X)                                                                                                 \
   X(memalign, "memalign")                                                                                              \
-  X(aligned_alloc, "aligned_alloc") X(posix_memalign, "posix_memalign") X(valloc, "valloc") X(pvalloc, "pvalloc")      \
-    X(reallocarray, "reallocarray") SIZED_REALS(X)
+  X(aligned_alloc, "aligned_alloc")                                                                                    \
+  X(posix_memalign, "posix_memalign")                                                                                  \
+  X(valloc, "valloc") X(pvalloc, "pvalloc") X(reallocarray, "reallocarray") SIZED_REALS(X)
 #ifdef M6_FREE_SIZED
 #define SIZED_REALS(X) X(free_sized, "free_sized") X(free_aligned_sized, "free_aligned_sized")
 #else /* not asked for: a lookup that fails leaves its mark on the heap */

@@ -229,7 +229,7 @@ struct link_map;
 struct link_map *m6_module_of(const void *address) __attribute__((visibility("hidden"), cold));
 /* libc's own dlsym, for RTLD_NEXT: it takes its caller from the return address, so no C wrapper may come between.
  * NULL before boot. */
-extern void *(*m6_libc_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
+extern void *(*m6_libc_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
 extern void *(*m6_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 /* Is this address inside this library's own text? */

@@ -62,8 +62,8 @@ INLINE void commit(struct m6_thread *t, uint64_t index, uint64_t clock, unsigned
 
 /* Claims and writes one record. `expected` is what the ring's head was before the clock was read: when a handler
  * claimed in between, the clock is read again, so that clocks rise with the index. */
-INLINE void record_quick(struct m6_thread *t, uint64_t expected, uint64_t clock, unsigned type, unsigned label, unsigned depth,
-                         uint32_t sp)
+INLINE void record_quick(struct m6_thread *t, uint64_t expected, uint64_t clock, unsigned type, unsigned label,
+                         unsigned depth, uint32_t sp)
 {
   uint64_t index = m6_ring_claim(&t->producer, 1);
   if (m6_unlikely(index != expected)) clock = quick_now();

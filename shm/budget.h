@@ -3,34 +3,34 @@
 #ifndef M6_BUDGET_H
 #define M6_BUDGET_H
 
-#define M6_SESSION_TTL_S 300         /* seconds; default and maximum */
-#define M6_RING_BYTES (4u << 20)     /* all rings of one target together */
-#define M6_SLOTS 1024                /* threads with counters of their own at one time, slot 0 included */
-#define M6_RINGS 160                 /* threads with a ring of their own at one time */
-#define M6_STREAMS 48                /* present streams told apart; the last one takes the rest */
-#define M6_LABELS 4096               /* entries of the label table; three quarters are used at most */
+#define M6_SESSION_TTL_S 300     /* seconds; default and maximum */
+#define M6_RING_BYTES (4u << 20) /* all rings of one target together */
+#define M6_SLOTS 1024            /* threads with counters of their own at one time, slot 0 included */
+#define M6_RINGS 160             /* threads with a ring of their own at one time */
+#define M6_STREAMS 48            /* present streams told apart; the last one takes the rest */
+#define M6_LABELS 4096           /* entries of the label table; three quarters are used at most */
 #define M6_LABELS_MAX (M6_LABELS / 4 * 3)
 #define M6_LABEL_TEXT_BYTES (256u << 10)
-#define M6_LABEL_BYTES_MAX 255       /* stored bytes of one label; its identity is a hash over all of it */
+#define M6_LABEL_BYTES_MAX 255 /* stored bytes of one label; its identity is a hash over all of it */
 
-#define M6_FRAMES_RETAINED 32768     /* frame records kept by the collector; overwrites are counted */
-#define M6_SPIKE_WINDOW 120          /* frames in the rolling median */
-#define M6_SPIKE_WINDOW_MIN 10       /* frames before the first spike */
+#define M6_FRAMES_RETAINED 32768 /* frame records kept by the collector; overwrites are counted */
+#define M6_SPIKE_WINDOW 120      /* frames in the rolling median */
+#define M6_SPIKE_WINDOW_MIN 10   /* frames before the first spike */
 #define M6_SPIKES_RETAINED 32
-#define M6_RESERVOIR 128             /* samples of one node for percentiles */
-#define M6_NODES_MAX 8192            /* nodes of one tree; what comes later goes to "(other)" */
-#define M6_SCOPE_DEPTH_MAX 1024      /* open scopes of one thread that are told apart */
+#define M6_RESERVOIR 128        /* samples of one node for percentiles */
+#define M6_NODES_MAX 8192       /* nodes of one tree; what comes later goes to "(other)" */
+#define M6_SCOPE_DEPTH_MAX 1024 /* open scopes of one thread that are told apart */
 
 #define M6_KERNEL_RING_BYTES (4u << 20) /* what the kernel writes for one session, all ring buffers together */
-#define M6_SAMPLES_RETAINED 10000    /* CPU samples kept with their time, and different stacks kept, of one session */
-#define M6_SAMPLES_STACK_MAX 127     /* frames of one stack; the kernel's own default */
+#define M6_SAMPLES_RETAINED 10000     /* CPU samples kept with their time, and different stacks kept, of one session */
+#define M6_SAMPLES_STACK_MAX 127      /* frames of one stack; the kernel's own default */
 #define M6_SAMPLES_STACK_BYTES 16384u /* of a thread's stack copied with a sample, where it is unwound afterwards */
-#define M6_SAMPLES_HZ_LITE 49        /* a second of CPU time of one thread */
+#define M6_SAMPLES_HZ_LITE 49         /* a second of CPU time of one thread */
 #define M6_SAMPLES_HZ_FULL 99
-#define M6_SAMPLES_PERIOD_MIN_MS 10  /* of the sampler that needs no capability */
+#define M6_SAMPLES_PERIOD_MIN_MS 10 /* of the sampler that needs no capability */
 #define M6_SAMPLES_PERIOD_MAX_MS 1000
 
-#define M6_HEARTBEAT_MS 200          /* how often the collector shows that it lives */
-#define M6_HEARTBEAT_LOST_MS 3000    /* silence after which the shim goes inert */
+#define M6_HEARTBEAT_MS 200       /* how often the collector shows that it lives */
+#define M6_HEARTBEAT_LOST_MS 3000 /* silence after which the shim goes inert */
 
 #endif

@@ -35,7 +35,15 @@ enum m6_state { M6_INERT = 0, M6_COLLECTING = 1, M6_ENDED = 2 };
 enum m6_want { M6_WANT_NOTHING = 0, M6_WANT_ON = 1, M6_WANT_OFF = 2 };
 enum m6_level { M6_LEVEL_MEMORY = 0, M6_LEVEL_LITE = 1, M6_LEVEL_FULL = 2 };
 enum m6_clock { M6_CLOCK_MONOTONIC = 0, M6_CLOCK_TSC = 1 };
-enum m6_end { M6_END_NONE = 0, M6_END_OFF, M6_END_TTL, M6_END_EXIT, M6_END_EXEC, M6_END_COLLECTOR_LOST, M6_END_FAILURE };
+enum m6_end {
+  M6_END_NONE = 0,
+  M6_END_OFF,
+  M6_END_TTL,
+  M6_END_EXIT,
+  M6_END_EXEC,
+  M6_END_COLLECTOR_LOST,
+  M6_END_FAILURE
+};
 
 /* What the shim knows that it cannot see. Bits of header.unseen. */
 #define M6_UNSEEN_MALLOC_NOT_FIRST 1u /* another malloc comes before ours: allocations are not counted */
@@ -43,7 +51,7 @@ enum m6_end { M6_END_NONE = 0, M6_END_OFF, M6_END_TTL, M6_END_EXIT, M6_END_EXEC,
 #define M6_UNSEEN_NAMESPACE 4u        /* dlmopen was called: a second libc's heap is unseen */
 #define M6_UNSEEN_OWN_NEW 8u          /* the program replaces operator new: what its pool does is unseen */
 #define M6_UNSEEN_PROC_ROUTE 16u      /* a present was handed out that no variant was left for */
-#define M6_UNSEEN_SIZES 32u           /* the next malloc brings no malloc_usable_size: calls are counted, bytes are not */
+#define M6_UNSEEN_SIZES 32u /* the next malloc brings no malloc_usable_size: calls are counted, bytes are not */
 #define M6_UNSEEN_PRESENT_NOT_FIRST 64u /* another library's present or dlsym comes before ours: frames may be unseen */
 
 struct m6_stream {      /* one present stream; claimed by CAS on kind, then written by presenting threads */
@@ -66,11 +74,11 @@ struct m6_header {
   uint32_t version;
   uint32_t pointer_bits;
   uint64_t size;
-  uint32_t pid; /* as the target's own pid namespace counts */
-  uint32_t uid; /* effective user at load */
-  uint64_t load_ns; /* CLOCK_BOOTTIME when the image was loaded: a pid that started later is another process */
+  uint32_t pid;       /* as the target's own pid namespace counts */
+  uint32_t uid;       /* effective user at load */
+  uint64_t load_ns;   /* CLOCK_BOOTTIME when the image was loaded: a pid that started later is another process */
   uint64_t run_token; /* from MACH6_RUN; 0 when not started by `mach6 run` */
-  uint64_t pidns; /* inode of /proc/self/ns/pid, 0 when unknown */
+  uint64_t pidns;     /* inode of /proc/self/ns/pid, 0 when unknown */
   uint32_t header_bytes;
   uint32_t record_bytes;
 
@@ -89,8 +97,8 @@ struct m6_header {
   uint64_t exited_clock;  /* non-zero: the shim's destructor ran at that clock */
 
   /* line 2: control; written by the collector, read by the shim at frame boundaries and other rare points */
-  uint32_t want;    /* enum m6_want */
-  uint32_t session; /* the collector's number for it; the shim starts once for each new one */
+  uint32_t want;         /* enum m6_want */
+  uint32_t session;      /* the collector's number for it; the shim starts once for each new one */
   uint64_t heartbeat_ns; /* CLOCK_MONOTONIC; 0 = no collector was ever here */
   uint32_t level;
   uint32_t collector_pid;
@@ -106,7 +114,7 @@ struct m6_header {
   uint64_t brk_now;         /* and when the shim last looked */
   uint64_t preboot_allocs;  /* allocations before the shim could read its environment; already in slot 0 */
 
-  char name[64];  /* program_invocation_short_name, NUL-terminated */
+  char name[64]; /* program_invocation_short_name, NUL-terminated */
   uint8_t page_free[1024 - 320];
   struct m6_stream streams[M6_STREAMS];
 };
@@ -137,7 +145,7 @@ struct m6_slot {
 /* ---- rings ----------------------------------------------------------------------------------------------------- */
 
 struct m6_ring_head {
-  uint64_t claimed;  /* producer: index of the next record to claim */
+  uint64_t claimed; /* producer: index of the next record to claim */
   uint64_t producer_free[7];
   uint64_t consumed; /* consumer: index of the next record to read */
   uint64_t consumer_free[7];
@@ -149,7 +157,8 @@ struct m6_ring_head {
  * is never used: label 0 is "(other)". */
 struct m6_label {
   uint64_t hash; /* 0 = free */
-  uint64_t text; /* 0 = not there yet; else length in bits 0..15, bit 16 truncated, bit 17 there, offset in bits 32..63 */
+  /* 0 = not there yet; else length in bits 0..15, bit 16 truncated, bit 17 there, offset in bits 32..63 */
+  uint64_t text;
 };
 struct m6_labels_head {
   uint32_t used;
@@ -179,7 +188,8 @@ static inline uint32_t m6_ring_capacity(uint32_t i)
 static inline uint32_t m6_ring_offset(uint32_t i)
 {
   uint32_t large = M6_RING_LARGE_RECORDS * 32u, small = M6_RING_SMALL_RECORDS * 32u;
-  return i < M6_RINGS_LARGE ? M6_OFF_RINGS + i * large : M6_OFF_RINGS + M6_RINGS_LARGE * large + (i - M6_RINGS_LARGE) * small;
+  return i < M6_RINGS_LARGE ? M6_OFF_RINGS + i * large
+                            : M6_OFF_RINGS + M6_RINGS_LARGE * large + (i - M6_RINGS_LARGE) * small;
 }
 
 #define M6_AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), "offset must not change")
@@ -188,9 +198,12 @@ _Static_assert(sizeof(struct m6_header) == M6_PAGE, "the header is one page");
 _Static_assert(sizeof(struct m6_slot) == 128, "a slot is two cache lines");
 _Static_assert(sizeof(struct m6_ring_head) == 128, "producer and consumer have a line each");
 _Static_assert(sizeof(struct m6_label) == 16 && sizeof(struct m6_labels_head) == M6_PAGE, "labels");
-_Static_assert(M6_RINGS_LARGE * M6_RING_LARGE_RECORDS * 32u + (M6_RINGS - M6_RINGS_LARGE) * M6_RING_SMALL_RECORDS * 32u ==
-                 M6_RING_BYTES, "rings fill their budget");
-_Static_assert(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_RINGS && M6_OFF_LABELS % M6_PAGE == 0, "regions do not overlap");
+_Static_assert(M6_RINGS_LARGE *M6_RING_LARGE_RECORDS * 32u +
+                   (M6_RINGS - M6_RINGS_LARGE) * M6_RING_SMALL_RECORDS * 32u ==
+                 M6_RING_BYTES,
+               "rings fill their budget");
+_Static_assert(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_RINGS && M6_OFF_LABELS % M6_PAGE == 0,
+               "regions do not overlap");
 M6_AT(struct m6_header, load_ns, 32);
 M6_AT(struct m6_header, state, 64);
 M6_AT(struct m6_header, start_clock, 80);

@@ -36,7 +36,10 @@ struct m6_producer {
   uint32_t shift; /* log2(capacity) */
 };
 
-static inline unsigned m6_ring_stamp(uint64_t index, uint32_t shift) { return (unsigned)((index >> shift) + 1) & 0xffff; }
+static inline unsigned m6_ring_stamp(uint64_t index, uint32_t shift)
+{
+  return (unsigned)((index >> shift) + 1) & 0xffff;
+}
 
 static inline void m6_producer_init(struct m6_producer *p, struct m6_ring_head *head, struct m6_record *records,
                                     uint32_t capacity)
@@ -59,7 +62,10 @@ static inline int m6_ring_room(struct m6_producer *p, unsigned n)
 }
 
 /* Claim n records in a row; gives the first index. Only after m6_ring_room said yes. */
-static inline uint64_t m6_ring_claim(struct m6_producer *p, unsigned n) { return m6_own_fetch_add(&p->head->claimed, n); }
+static inline uint64_t m6_ring_claim(struct m6_producer *p, unsigned n)
+{
+  return m6_own_fetch_add(&p->head->claimed, n);
+}
 
 /* Write one claimed record and commit it. */
 static inline void m6_ring_commit(struct m6_producer *p, uint64_t index, uint64_t clock, uint64_t live, uint64_t count,

@@ -27,7 +27,7 @@ enum m6_node_kind { M6_NODE_ROOT, M6_NODE_STARTUP, M6_NODE_FRAME, M6_NODE_SHUTDO
 /* Node 0 is the root. Children of a node are linked: first_child, next_sibling; 0 ends the list. */
 struct m6_snap_node {
   uint32_t parent, first_child, next_sibling;
-  uint32_t kind; /* enum m6_node_kind */
+  uint32_t kind;                      /* enum m6_node_kind */
   uint32_t label_offset, label_bytes; /* in the text; valid UTF-8, made so by the collector */
   uint32_t label_flags;               /* 1: the text was cut; 2: bytes that were no UTF-8 were replaced */
   uint32_t reservoir;                 /* samples behind the percentiles, at most M6_RESERVOIR */
@@ -35,9 +35,9 @@ struct m6_snap_node {
   uint64_t abandoned; /* closed by longjmp, throw, thread end; not in count */
   uint64_t lost;      /* opened, end unknown because records were lost; not in count */
   uint64_t time_sum, time_max, time_p10, time_p50, time_p90; /* ns */
-  int64_t d_sum;      /* sum of D, bytes: a frame's is the process's, a scope's its own thread's */
+  int64_t d_sum; /* sum of D, bytes: a frame's is the process's, a scope's its own thread's */
   int64_t d_max;
-  int64_t i_sum; /* sum of I, bytes; meaningful for frames (and startup) only, 0 elsewhere */
+  int64_t i_sum;   /* sum of I, bytes; meaningful for frames (and startup) only, 0 elsewhere */
   uint64_t allocs; /* allocations inside: process's for frames, own thread's for scopes */
   int64_t d_scopes, d_thread_rest, d_others; /* frame only: the exact three-way split of d_sum */
 };
@@ -45,7 +45,7 @@ struct m6_snap_node {
 struct m6_snap_stream {
   uint64_t presents, failed;
   uint64_t display, drawable;
-  uint32_t symbol, route; /* present.h */
+  uint32_t symbol, route;               /* present.h */
   uint32_t caller_offset, caller_bytes; /* module that called it first, in the text; 0 bytes = unknown */
   uint32_t tid;
   uint32_t kind; /* as in struct m6_stream */
@@ -53,11 +53,11 @@ struct m6_snap_stream {
 
 #define M6_SPIKE_CAUSES 3
 struct m6_snap_spike {
-  uint64_t frame;       /* present number that ended it */
+  uint64_t frame;        /* present number that ended it */
   uint64_t time, median; /* ns */
-  uint64_t at;          /* ns since the session's start */
-  uint64_t allocs;      /* in that frame, process */
-  int64_t d;            /* bytes */
+  uint64_t at;           /* ns since the session's start */
+  uint64_t allocs;       /* in that frame, process */
+  int64_t d;             /* bytes */
   struct {
     uint32_t node; /* index of a scope node */
     uint32_t calls;
@@ -89,7 +89,14 @@ struct m6_snap_point {
 
 /* Kinds of allocating calls, in this order in `allocs`. */
 #define M6_ALLOC_KINDS(X) X(malloc) X(calloc) X(realloc) X(aligned) X(new)
-enum m6_alloc_kind { M6_ALLOC_MALLOC, M6_ALLOC_CALLOC, M6_ALLOC_REALLOC, M6_ALLOC_ALIGNED, M6_ALLOC_NEW, M6_ALLOC_KIND_COUNT };
+enum m6_alloc_kind {
+  M6_ALLOC_MALLOC,
+  M6_ALLOC_CALLOC,
+  M6_ALLOC_REALLOC,
+  M6_ALLOC_ALIGNED,
+  M6_ALLOC_NEW,
+  M6_ALLOC_KIND_COUNT
+};
 
 struct m6_snapshot {
   uint64_t magic;
@@ -101,7 +108,7 @@ struct m6_snapshot {
   /* target */
   uint32_t pid, uid;
   uint64_t load_ns;
-  uint32_t pointer_bits, unseen; /* M6_UNSEEN_* */
+  uint32_t pointer_bits, unseen;  /* M6_UNSEEN_* */
   uint32_t exe_offset, exe_bytes; /* path */
   uint32_t name_offset, name_bytes;
 
@@ -109,13 +116,13 @@ struct m6_snapshot {
   uint32_t state, end_reason, level, session; /* enum m6_state, m6_end, m6_level */
   uint64_t started_unix_ns;
   uint64_t elapsed_ns, ttl_ns;
-  uint64_t published_ns; /* CLOCK_MONOTONIC */
+  uint64_t published_ns;                                        /* CLOCK_MONOTONIC */
   uint32_t clock_kind, threads_seen, threads_now, images_other; /* other images of the same run */
   uint64_t images_other_allocs;
 
   /* presents and frames of the main stream */
   uint64_t presents;
-  uint64_t frames_recorded; /* frames whose record arrived */
+  uint64_t frames_recorded;                   /* frames whose record arrived */
   uint64_t first_present_ns, last_present_ns; /* since the session's start */
   uint32_t stream_count, main_stream;
   struct m6_snap_stream streams[M6_STREAMS];
@@ -123,20 +130,23 @@ struct m6_snapshot {
   /* frame time: present to present */
   double fps; /* frames over time; NaN with fewer than two presents */
   uint64_t interval_p50, interval_p90, interval_p99, interval_max; /* ns; from the histogram */
-  double low_1pct_fps, low_01pct_fps; /* frames over time of the slowest 1 % and 0.1 %; NaN when fewer than 100 / 1,000 */
+  /* frames over time of the slowest 1 % and 0.1 %; NaN when fewer than 100 / 1,000 */
+  double low_1pct_fps, low_01pct_fps;
   uint64_t spikes_total;
 
   /* books: bytes */
   int64_t reading_start, reading_now, sum_d, sum_i;
-  uint32_t closed;         /* sum_d + sum_i == reading_now - reading_start, and the slots agree */
-  uint32_t books_saturated; /* a counter was out of range and was clamped */
-  int64_t tail_d;          /* part of sum_d after the last boundary (node shutdown) */
+  uint32_t closed;                /* sum_d + sum_i == reading_now - reading_start, and the slots agree */
+  uint32_t books_saturated;       /* a counter was out of range and was clamped */
+  int64_t tail_d;                 /* part of sum_d after the last boundary (node shutdown) */
   double leak_per_frame, leak_ci; /* bytes a frame and the half-width of its 95 % interval; NaN when unknown */
-  int32_t verdict;         /* enum m6_verdict */
+  int32_t verdict;                /* enum m6_verdict */
   uint32_t verdict_batches;
 
   /* allocations: exact totals */
-  struct { uint64_t count, bytes; } allocs[M6_ALLOC_KIND_COUNT];
+  struct {
+    uint64_t count, bytes;
+  } allocs[M6_ALLOC_KIND_COUNT];
   uint64_t frees, freed_bytes;
   int64_t mapped;
   uint64_t map_calls;
@@ -147,9 +157,9 @@ struct m6_snapshot {
     nodes_refused, underflows, abandoned, bad_records, frames_overwritten;
 
   /* overhead */
-  uint64_t shim_ns;        /* estimate: operations at their calibrated price */
-  uint64_t collector_ns;   /* CPU time of the collector spent on this target */
-  uint64_t target_cpu_ns;  /* CPU time of the target, 0 when unknown */
+  uint64_t shim_ns;                                     /* estimate: operations at their calibrated price */
+  uint64_t collector_ns;                                /* CPU time of the collector spent on this target */
+  uint64_t target_cpu_ns;                               /* CPU time of the target, 0 when unknown */
   double price_pair_ns, price_scope_ns, price_frame_ns; /* NaN when not calibrated */
   uint64_t publishes;
 
@@ -161,7 +171,8 @@ struct m6_snapshot {
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };
 
 _Static_assert(sizeof(struct m6_snap_node) == 152, "size must not change within a version");
-_Static_assert(sizeof(struct m6_snap_frame) == 64 && sizeof(struct m6_snap_stream) == 56, "size must not change within a version");
+_Static_assert(sizeof(struct m6_snap_frame) == 64 && sizeof(struct m6_snap_stream) == 56,
+               "size must not change within a version");
 _Static_assert(sizeof(struct m6_snapshot) % 8 == 0, "copied in words");
 
 /* The live-stats file: a head, then two places for a snapshot, each `place_bytes` long. The collector writes the

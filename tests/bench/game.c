@@ -13,7 +13,7 @@
 
 #include "bench.h"
 
-enum { PAIRS_MAX = 64, RESAMPLES = 1000 };
+enum { PAIRS_MAX = 256, RESAMPLES = 1000 };
 static unsigned pairs, frames;
 enum kind { WALL, CPU };
 static double *times[2][2][PAIRS_MAX]; /* [kind][with][pair][frame] */

@@ -25,29 +25,69 @@ struct field {
   const char *name;
   size_t offset, bytes;
 };
-#define F(type, member) {#member, offsetof(struct type, member), sizeof(((struct type *)0)->member)}
-static const struct field header_fields[] = {
-  F(m6_header, magic), F(m6_header, version), F(m6_header, pointer_bits), F(m6_header, size), F(m6_header, pid),
-  F(m6_header, uid), F(m6_header, load_ns), F(m6_header, run_token), F(m6_header, pidns), F(m6_header, header_bytes),
-  F(m6_header, record_bytes), F(m6_header, state), F(m6_header, sessions_allowed), F(m6_header, sessions_started),
-  F(m6_header, end_reason), F(m6_header, start_clock), F(m6_header, start_mono_ns), F(m6_header, clock_kind),
-  F(m6_header, slots_used), F(m6_header, rings_used), F(m6_header, unseen), F(m6_header, start_live),
-  F(m6_header, exited_clock), F(m6_header, want), F(m6_header, session), F(m6_header, heartbeat_ns), F(m6_header, level),
-  F(m6_header, collector_pid), F(m6_header, labels_refused), F(m6_header, streams_refused), F(m6_header, slots_refused),
-  F(m6_header, rings_refused), F(m6_header, underflows), F(m6_header, brk_start), F(m6_header, brk_now),
-  F(m6_header, preboot_allocs), F(m6_header, name), {0}};
-static const struct field slot_fields[] = {F(m6_slot, live), F(m6_slot, allocs), F(m6_slot, bytes), F(m6_slot, frees),
-                                           F(m6_slot, mapped), F(m6_slot, maps), F(m6_slot, lost), F(m6_slot, tid),
-                                           F(m6_slot, ring), F(m6_slot, calloc_.count), F(m6_slot, calloc_.bytes),
-                                           F(m6_slot, realloc_.count), F(m6_slot, realloc_.bytes), F(m6_slot, aligned.count),
-                                           F(m6_slot, aligned.bytes), F(m6_slot, new_.count), F(m6_slot, new_.bytes), {0}};
+#define F(type, member)                                                                                                \
+  {                                                                                                                    \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member)                                         \
+  }
+static const struct field header_fields[] = {F(m6_header, magic),
+                                             F(m6_header, version),
+                                             F(m6_header, pointer_bits),
+                                             F(m6_header, size),
+                                             F(m6_header, pid),
+                                             F(m6_header, uid),
+                                             F(m6_header, load_ns),
+                                             F(m6_header, run_token),
+                                             F(m6_header, pidns),
+                                             F(m6_header, header_bytes),
+                                             F(m6_header, record_bytes),
+                                             F(m6_header, state),
+                                             F(m6_header, sessions_allowed),
+                                             F(m6_header, sessions_started),
+                                             F(m6_header, end_reason),
+                                             F(m6_header, start_clock),
+                                             F(m6_header, start_mono_ns),
+                                             F(m6_header, clock_kind),
+                                             F(m6_header, slots_used),
+                                             F(m6_header, rings_used),
+                                             F(m6_header, unseen),
+                                             F(m6_header, start_live),
+                                             F(m6_header, exited_clock),
+                                             F(m6_header, want),
+                                             F(m6_header, session),
+                                             F(m6_header, heartbeat_ns),
+                                             F(m6_header, level),
+                                             F(m6_header, collector_pid),
+                                             F(m6_header, labels_refused),
+                                             F(m6_header, streams_refused),
+                                             F(m6_header, slots_refused),
+                                             F(m6_header, rings_refused),
+                                             F(m6_header, underflows),
+                                             F(m6_header, brk_start),
+                                             F(m6_header, brk_now),
+                                             F(m6_header, preboot_allocs),
+                                             F(m6_header, name),
+                                             {0}};
+static const struct field slot_fields[] = {
+  F(m6_slot, live),           F(m6_slot, allocs),        F(m6_slot, bytes),
+  F(m6_slot, frees),          F(m6_slot, mapped),        F(m6_slot, maps),
+  F(m6_slot, lost),           F(m6_slot, tid),           F(m6_slot, ring),
+  F(m6_slot, calloc_.count),  F(m6_slot, calloc_.bytes), F(m6_slot, realloc_.count),
+  F(m6_slot, realloc_.bytes), F(m6_slot, aligned.count), F(m6_slot, aligned.bytes),
+  F(m6_slot, new_.count),     F(m6_slot, new_.bytes),    {0}};
 static const struct field ring_fields[] = {F(m6_ring_head, claimed), F(m6_ring_head, consumed), {0}};
 static const struct field label_fields[] = {F(m6_label, hash), F(m6_label, text), {0}};
 static const struct field labels_fields[] = {F(m6_labels_head, used), F(m6_labels_head, text_used), {0}};
-static const struct field stream_fields[] = {F(m6_stream, display), F(m6_stream, drawable), F(m6_stream, presents),
-                                             F(m6_stream, first_clock), F(m6_stream, caller), F(m6_stream, symbol),
-                                             F(m6_stream, route), F(m6_stream, tid), F(m6_stream, kind),
-                                             F(m6_stream, failed), {0}};
+static const struct field stream_fields[] = {F(m6_stream, display),
+                                             F(m6_stream, drawable),
+                                             F(m6_stream, presents),
+                                             F(m6_stream, first_clock),
+                                             F(m6_stream, caller),
+                                             F(m6_stream, symbol),
+                                             F(m6_stream, route),
+                                             F(m6_stream, tid),
+                                             F(m6_stream, kind),
+                                             F(m6_stream, failed),
+                                             {0}};
 static const struct array {
   const char *name;
   const struct field *fields;
@@ -179,7 +219,8 @@ int main(int argc, char **argv)
     h->start_clock = h->start_mono_ns = m6_monotonic_ns();
     h->slots_used = 1;
     strcpy(h->name, "forged");
-    snprintf(path, sizeof path, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX "%s.%llx", argv[1], (unsigned long long)h->load_ns);
+    snprintf(path, sizeof path, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX "%s.%llx", argv[1],
+             (unsigned long long)h->load_ns);
     fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0) return perror(path), 1;
   }

@@ -422,7 +422,7 @@ int launch_finish(struct launch *l)
         waitpid(l->collector, NULL, 0);
       }
     }
-    m6_reap(); /* of others, too: most people never call anything but `mach6 run` */
+    m6_reap();                           /* of others, too: most people never call anything but `mach6 run` */
     m6_reap_run(l->token, l->collector); /* nothing, unless the collector was killed */
     l->collector = 0;
   }
