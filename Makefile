@@ -56,7 +56,7 @@ BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
   -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
 # Atomic operations that give the old value: kernels from 5.12 on.
-$B/bpf/samples.bpf.o: BPF_FLAGS += -mcpu=v3
+$B/bpf/samples.bpf.o $B/bpf/counters.bpf.o: BPF_FLAGS += -mcpu=v3
 $B/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)

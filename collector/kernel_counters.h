@@ -52,12 +52,13 @@ struct m6_thread_counters {
   uint64_t counted[M6_READINGS]; /* enum m6_reading; of a running thread, as of its last switch */
   uint64_t waits; /* sum of the histogram; what it lacks to the slices are latencies whose beginning was not seen */
   uint32_t latency[M6_COUNTERS_BUCKETS];
-  int32_t call; /* the syscall that it is in, -1 = none or unknown; it is not in `calls` yet */
+  int32_t call; /* the syscall that it is in, -1 = none, unknown, or a 32-bit one; it is not in `calls` yet */
   uint64_t call_ns;
 };
 struct m6_call_counters {
   pid_t tid; /* 0: of folded threads */
   uint32_t number;
+  uint32_t is_32bit; /* 1: `number` is one of the 32-bit table, in which numbers mean other calls */
   uint64_t count, ns, max_ns;
 };
 
