@@ -191,6 +191,14 @@ static __always_inline int missed(const struct m6_counters_thread *e, struct tas
   return has_sched_info() && READ(t, direct, sched_info.pcount) != e->arrived;
 }
 
+/* How much of this time off CPU has the thread's cause? When neither its wake-up nor its arrival was seen: up to all since
+ * it left. */
+static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 now)
+{
+  __u64 most = e->later_off_ns + e->unseen_ns + (e->state == M6_COUNTERS_OFF ? now - e->since_ns : 0);
+  return off < most ? off : most;
+}
+
 /* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
  * was (they began before the first event) is cut. What is neither on CPU nor waiting has the cause that was seen; beyond
  * that it was stolen, or the event was not seen. */
@@ -201,12 +209,12 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   __u64 on = run - e->last_run_ns, wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
-  __u64 off = span - on - wait, known = off < e->later_off_ns ? off : e->later_off_ns;
+  __u64 off = span - on - wait, known = explained(e, off, now);
   e->on_ns += on;
   e->wait_ns += wait;
   e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
   e->off_ns[missed(e, t, direct) ? M6_OFF_OTHER : M6_OFF_STOLEN] += off - known;
-  e->later_off_ns = e->later_wait_ns = 0;
+  e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
   e->last_run_ns = run;
   e->last_delay_ns = delay;
   e->out_ns = e->since_ns = now;
@@ -245,24 +253,27 @@ static __always_inline int is_32bit(struct task_struct *t, int direct)
   return 0;
 }
 
-/* The number of the syscall that the current task is in; -1: it is in none, but in an exception; another negative: unknown. */
-static __always_inline long syscall_number(void)
+/* The number of the syscall that a task is in; -1: it is in none, but in an exception; another negative: unknown. By raw
+ * tracepoints only the current task's registers can be had. */
+static __always_inline long syscall_number(struct task_struct *t, int is_current, int direct)
 {
-  if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) ||
-      !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
-    return -2;
-  void *registers = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+  void *registers;
+  if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) return -2;
+  if (direct) registers = (void *)bpf_task_pt_regs(t);
+  else if (is_current && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+    registers = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+  else return -2;
   if (bpf_core_field_exists(((struct pt_regs___x86 *)0)->orig_ax)) return ((struct pt_regs___x86 *)registers)->orig_ax;
   if (bpf_core_field_exists(((struct pt_regs___arm64 *)0)->syscallno))
     return ((struct pt_regs___arm64 *)registers)->syscallno;
   return -2;
 }
 
-/* Why the current task, which cannot go on, leaves its CPU. */
-static __always_inline __u32 cause_of(struct task_struct *t, __u32 state, int direct)
+/* Why a task that cannot go on leaves its CPU, or left it. */
+static __always_inline __u32 cause_of(struct task_struct *t, __u32 state, int is_current, int direct)
 {
   if (state & TASK_STOPPED_OR_TRACED) return M6_OFF_OTHER;
-  long number = syscall_number();
+  long number = syscall_number(t, is_current, direct);
   if (number == -1) return M6_OFF_FAULT;
   __u32 cause = M6_OFF_OTHER;
   if (number >= 0 && number < M6_COUNTERS_NUMBERS && !is_32bit(t, direct))
@@ -297,9 +308,17 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   } else if (preempted || !state) e->state = M6_COUNTERS_WAITING;
   else {
     e->state = M6_COUNTERS_OFF;
-    e->cause = cause_of(t, state, direct);
+    e->cause = cause_of(t, state, 1, direct);
   }
   done(e);
+}
+
+/* A thread was not seen to leave: how much of the time since is off will be known when it leaves the next time; why, the
+ * syscall tells that it still is in. */
+static __always_inline void left_unseen(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
+{
+  e->unseen_ns += now - e->since_ns;
+  if (!e->later_off_ns) e->cause = cause_of(t, 0, 0, direct);
 }
 
 static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, int direct)
@@ -316,6 +335,7 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
     complete_seed(e, t, direct);
     if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
     else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
+    else left_unseen(e, t, now, direct);
     /* A thread that was seeded has waited longer than is known: no latency. */
     if (e->state == M6_COUNTERS_WAITING) {
       e->waits++;
@@ -362,7 +382,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->lives++;
       e->off_ns[M6_OFF_OTHER] += now - e->out_ns;
       number(e, t, tid);
-      e->later_off_ns = e->later_wait_ns = 0;
+      e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
       e->out_ns = now;
     }
     e->call = e->entered = 0;
@@ -374,6 +394,9 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
     begin(e);
     complete_seed(e, t, direct);
     e->later_off_ns += now - e->since_ns;
+  } else if (e->state == M6_COUNTERS_ON && READ(t, direct, nvcsw) != e->last[M6_VOLUNTARY]) {
+    begin(e);
+    left_unseen(e, t, now, direct);
   } else return 0; /* runs, or waits already */
   e->since_ns = now;
   e->state = M6_COUNTERS_WAITING;
