@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
 
@@ -164,6 +165,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   uint32_t reason = M6_END_NONE;
   if (status == 0) {
     if (image.pidfd >= 0) m6_watch_add(&o.watch, image.pidfd);
+    image.kernel = m6_kernel_open(image.who.pid, options->level, 1);
     reason = m6_control_on(&image, options->level) != 0 ? M6_END_FAILURE : wait_for_start(&o, &image);
     int began = reason == M6_END_NONE;
     if (began) {
@@ -188,6 +190,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   }
   m6_image_release(&image, image.dead);
   if (image.capture) m6_capture_close(image.capture);
+  m6_kernel_close(image.kernel);
   free(image.capture);
   m6_outlets_close(&o);
   return status;

@@ -38,6 +38,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   struct m6_live live;
   struct m6_image *published; /* whose live stats these are */
   void *block;
+  size_t room; /* of it */
   uint64_t publishes, live_ns, cpu_start_ns;
   int poll_ms; /* how long it slept the last time */
   int told_no_room;

@@ -137,6 +137,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     }
     if (any) fputc('\n', p->to);
     else if (scopes) t_wrap(p, 4, "in no scope that the program named");
+    report_spike_causes(p, h, (uint32_t)(k - m6_snap_spikes(s)));
   }
   if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }
@@ -315,6 +316,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   not_judged(p, s);
   books(p, h);
   allocations(p, h);
+  report_kernel(p, h);
   doubts(p, s);
   cost(p, s);
 }

@@ -22,7 +22,7 @@
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level;
+  const char *json, *out, *level, *folded;
   unsigned ttl;
   int quiet;
   char **argv; /* the program and what belongs to it */
@@ -117,13 +117,18 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
   }
   if (o->json)
     save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
+  if (o->folded && s) {
+    const struct m6_snapshot *k = mach6_stats_snapshot(s);
+    if (k->kernel.folded_more) say("--folded %s: the stacks are too many for one report", o->folded);
+    save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
+  }
   if (o->out)
     save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL };
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -133,6 +138,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   switch (key) {
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
+  case KEY_FOLDED: o->folded = arg; break;
   case KEY_LEVEL:
     if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
@@ -153,6 +159,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     break;
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
+    if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
+      argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -164,6 +172,8 @@ int m6_run(int argc, char **argv)
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
     {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
+     0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
@@ -184,7 +194,9 @@ int m6_run(int argc, char **argv)
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out))) return EXIT_RUN_FAILED;
+  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out)) ||
+      (o.folded && save_check("--folded", o.folded)))
+    return EXIT_RUN_FAILED;
 
   int error = program_find(o.argv[0], &program);
   if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
