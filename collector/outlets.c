@@ -17,6 +17,7 @@ const char *m6_end_words(uint32_t reason)
     [M6_END_EXEC] = "the target executed another program",
     [M6_END_COLLECTOR_LOST] = "the target missed the collector's heartbeat",
     [M6_END_FAILURE] = "the target's memory is not valid",
+    [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
   };
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }

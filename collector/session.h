@@ -1,4 +1,5 @@
-/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run).
+/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run), and the loop that both share
+ * (session.c): it turns what happens into the lifecycle's events, and does what its transitions ask for.
  *
  * Promise: a session is bounded, its end has a name, and at the end the shim is told, the rings are drained, the final
  * snapshot is written, and nothing stays behind in /dev/shm but the segment of a target that lives.
@@ -8,6 +9,7 @@
 
 #include "calibrate.h"
 #include "control.h"
+#include "lifecycle.h"
 #include "publish.h"
 #include "watch.h"
 
@@ -53,6 +55,35 @@ void m6_outlets_close(struct m6_outlets *o);
 /* How long to wait before the next poll. */
 int m6_poll_ms(const struct m6_drained *got);
 const char *m6_end_words(uint32_t reason);
+
+/* ---- the loop that both ways share -------------------------------------------------------------------------------- */
+
+struct m6_due { /* what this turn of the loop is to do, beside draining */
+  uint64_t now;
+  int beat, look;
+};
+
+/* What a session collects from: one image, or all those of a run. Every function gets `arg`. */
+struct m6_source {
+  /* Drains, shows that the collector lives, and sees whether the targets do: what happened, or M6_EVENT_NOTHING. */
+  enum m6_life_event (*poll)(void *arg, const struct m6_due *due, enum m6_life state, struct m6_drained *got);
+  enum m6_life_event (*created)(void *arg); /* there may be new segments */
+  void (*ask)(void *arg);                   /* M6_DO_ASK: write the wish for a session */
+  void (*stop)(void *arg); /* M6_DO_CANCEL, M6_DO_STOP, M6_DO_FLUSH: tell the shim, wait a moment, drain what is left */
+  void (*publish)(void *arg, int final, uint32_t reason); /* the session's last snapshot when final */
+  struct m6_image *(*image)(void *arg);                   /* the image that the session is about, or NULL */
+};
+
+struct m6_session {
+  struct m6_outlets *o;
+  const struct m6_source *source;
+  void *arg;
+  struct m6_lifecycle life;
+  int quit; /* a signal: nothing begins any more */
+};
+
+/* From granted to the end of the last session that is wanted; life.end says how that one ended. */
+void m6_session_run(struct m6_session *s);
 
 /* An exit status; *e filled when it is not 0. */
 int m6_attach(const struct m6_options *options, struct m6_error *e);

@@ -119,7 +119,7 @@ int m6_snapshot_check(const void *block, size_t bytes)
   if (!text_ok(s, s->exe_offset, s->exe_bytes, M6_TEXT_MAX) ||
       !text_ok(s, s->name_offset, s->name_bytes, M6_TEXT_MAX) || !streams_ok(s) || !nodes_ok(s) || !spikes_ok(s))
     return MACH6_EINVALID;
-  if (s->state > M6_ENDED || s->end_reason > M6_END_FAILURE || s->level > M6_LEVEL_FULL ||
+  if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;
   int tree = tree_ok(s);
