@@ -1,5 +1,6 @@
 /* outlets.c - where a session's snapshots go, and what else both ways to run share. See session.h. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,11 +23,14 @@ const char *m6_end_words(uint32_t reason)
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }
 
-int m6_poll_ms(const struct m6_drained *got)
+int m6_poll_ms(const struct m6_drained *got, int last_ms, uint32_t interval)
 {
-  if (got->fullest > 50) return M6_POLL_MIN_MS;
-  if (got->fullest > 12) return M6_POLL_BUSY_MS;
-  return got->fullest > 3 ? M6_POLL_MS : M6_POLL_IDLE_MS;
+  int most = M6_POLL_IDLE_MS * (int)interval, next = 2 * last_ms; /* slower by and by, faster at once */
+  if (got->fullest > 0) {
+    int fits = last_ms * M6_POLL_FULL_PERCENT / (int)got->fullest;
+    if (fits < next) next = fits;
+  }
+  return next < M6_POLL_MIN_MS ? M6_POLL_MIN_MS : next > most ? most : next;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -62,31 +66,38 @@ void m6_outlets_ready(struct m6_outlets *o)
   close(o->options->ready_fd);
 }
 
-void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final)
+void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *state, int final)
 {
   if (i->capture == NULL) return;
   m6_image_look(i);
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
+  m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
   struct m6_outside out = {
     .pid = (uint32_t)i->who.pid,
     .uid = i->who.uid,
     .load_ns = i->who.load_ns,
     .session = i->session,
-    .level = o->options->level,
-    .state = s->state,
-    .end_reason = s->end_reason,
+    .level = o->bounds.governor.at.level,
+    .state = state->state,
+    .end_reason = state->end_reason,
     .ttl_ns = o->options->ttl_s * 1000000000ull,
     .collector_ns = own_cpu_ns() - o->cpu_start_ns,
     .target_cpu_ns = i->cpu_ns > i->cpu_start_ns ? i->cpu_ns - i->cpu_start_ns : 0,
     .publishes = ++o->publishes,
-    .images_other = s->images_other,
-    .images_other_allocs = s->images_other_allocs,
+    .images_other = state->images_other,
+    .images_other_allocs = state->images_other_allocs,
     .exe = i->exe,
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
+    .govern = &o->bounds.snap,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
   o->live_ns = m6_monotonic_ns();
+  if (!final) {
+    const struct m6_snapshot *s = o->block;
+    struct m6_spent spent = {o->live_ns, s->shim_ns, 0, own_cpu_ns(), i->cpu_ns};
+    o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(s->price_pair_ns));
+  }
   if (o->published != i) {
     m6_live_close(&o->live);
     int e = m6_live_open(&o->live, i->who.pid, i->who.load_ns, i->who.uid);

@@ -297,7 +297,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
   if (status == 0) {
     m6_outlets_ready(&r.o);
     m6_lifecycle_init(&s.life, options->ttl_s * 1000000000ull);
-    m6_lifecycle_grant(&s.life, 1, 0); /* whoever started the program with the run's token granted it */
+    m6_lifecycle_grant(&s.life, options->sessions, 0); /* whoever started the program with the run's token granted it */
     m6_session_run(&s);
     struct m6_image *main = best(&r);
     if (main == NULL && r.refused.status != 0) status = m6_fail(e, r.refused.status, "%s", r.refused.text);

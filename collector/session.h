@@ -7,16 +7,17 @@
 #ifndef M6_SESSION_H
 #define M6_SESSION_H
 
+#include "bounds.h"
 #include "calibrate.h"
 #include "control.h"
 #include "lifecycle.h"
 #include "publish.h"
 #include "watch.h"
 
-#define M6_POLL_MIN_MS 2   /* when a ring was more than half full */
-#define M6_POLL_BUSY_MS 5  /* an eighth */
-#define M6_POLL_MS 10      /* a thirtieth */
-#define M6_POLL_IDLE_MS 20 /* less: a wake-up costs more than what there is to do */
+#define M6_POLL_MIN_MS 2        /* at the least */
+#define M6_POLL_BUSY_MS 5       /* while something is about to happen */
+#define M6_POLL_IDLE_MS 50      /* at the most: a wake-up is the largest part of what an idle collector costs */
+#define M6_POLL_FULL_PERCENT 10 /* so full may the fullest ring be when it is read */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -29,12 +30,17 @@ struct m6_options {
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
+  int stay;                       /* after a session wait for the next, as long as the grant allows one */
+  uint32_t sessions;              /* a chain of so many; 1: one session */
+  uint64_t session_frames;        /* a session of a chain has so many presents; 0: its time alone bounds it */
 };
 
 struct m6_outlets { /* where snapshots go; shared by both ways */
   const struct m6_options *options;
   struct m6_watch watch;
   struct m6_calibration calibration;
+  struct m6_bounds bounds;
+  enum m6_life_event event; /* what the last publication led to */
   struct m6_live live;
   struct m6_image *published; /* whose live stats these are */
   void *block;
@@ -52,8 +58,8 @@ struct m6_session_state {
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);
 
-/* How long to wait before the next poll. */
-int m6_poll_ms(const struct m6_drained *got);
+/* How long to wait before the next poll, after one that came `last_ms` after the one before it. */
+int m6_poll_ms(const struct m6_drained *got, int last_ms, uint32_t interval);
 const char *m6_end_words(uint32_t reason);
 
 /* ---- the loop that both ways share -------------------------------------------------------------------------------- */

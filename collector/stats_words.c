@@ -14,14 +14,10 @@ const char *m6_state_name(uint32_t i)
 }
 const char *m6_end_name(uint32_t i)
 {
-  static const char *const t[] = {[M6_END_NONE] = "none",
-                                  [M6_END_OFF] = "off",
-                                  [M6_END_TTL] = "ttl",
-                                  [M6_END_EXIT] = "exit",
-                                  [M6_END_EXEC] = "exec",
-                                  [M6_END_FAILURE] = "failure",
-                                  [M6_END_BUDGET] = "budget",
-                                  [M6_END_COLLECTOR_LOST] = "collector_lost"};
+  static const char *const t[] = {[M6_END_NONE] = "none",     [M6_END_OFF] = "off",
+                                  [M6_END_TTL] = "ttl",       [M6_END_EXIT] = "exit",
+                                  [M6_END_EXEC] = "exec",     [M6_END_FAILURE] = "failure",
+                                  [M6_END_BUDGET] = "budget", [M6_END_COLLECTOR_LOST] = "collector_lost"};
   return PICK(t, i);
 }
 const char *m6_end_text(uint32_t i)

@@ -348,14 +348,14 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* Waits for a child of ours until a deadline; an impatient user (INT, TERM) ends the wait. 1 when it is gone. */
-static int wait_child(pid_t pid, int ms)
+static int wait_child(pid_t pid, int ms, int *status)
 {
   sigset_t set;
   waited_for(&set);
   struct timespec began, now;
   clock_gettime(CLOCK_MONOTONIC, &began);
   for (;;) {
-    pid_t got = waitpid(pid, NULL, WNOHANG);
+    pid_t got = waitpid(pid, status, WNOHANG);
     if (got == pid || (got < 0 && errno == ECHILD)) return 1;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long left = ms - (now.tv_sec - began.tv_sec) * 1000 - (now.tv_nsec - began.tv_nsec) / 1000000;
@@ -415,13 +415,15 @@ int launch_finish(struct launch *l)
     l->end_fd = -1;
   }
   if (l->collector > 0) {
-    if (!wait_child(l->collector, FINISH_MS)) {
+    int status = 0;
+    if (!wait_child(l->collector, FINISH_MS, &status)) {
       kill(l->collector, SIGTERM);
-      if (!wait_child(l->collector, 2000)) {
+      if (!wait_child(l->collector, 2000, &status)) {
         kill(l->collector, SIGKILL);
-        waitpid(l->collector, NULL, 0);
+        waitpid(l->collector, &status, 0);
       }
     }
+    if (WIFSIGNALED(status)) l->collector_signal = WTERMSIG(status);
     m6_reap();                           /* of others, too: most people never call anything but `mach6 run` */
     m6_reap_run(l->token, l->collector); /* nothing, unless the collector was killed */
     l->collector = 0;

@@ -22,9 +22,10 @@ struct launch {
   int final_fd, end_fd; /* memfd for the final snapshot; our end of the pipe that says "it has ended" */
   int collector_err;    /* memfd with what the collector said; -1 when there is none */
   int witness_fd;
-  int shim_fd; /* kept open when the shim is reached through /proc/<pid>/fd */
-  int status;  /* waitpid's, once the game has ended */
-  int gone;    /* it has */
+  int shim_fd;          /* kept open when the shim is reached through /proc/<pid>/fd */
+  int status;           /* waitpid's, once the game has ended */
+  int gone;             /* it has */
+  int collector_signal; /* what ended the collector, once that has; 0: it ended by itself */
   sigset_t old_mask;
 };
 

@@ -283,7 +283,10 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   report_tree(p, h);
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   books(p, h);
+  report_chain(p, s);
   allocations(p, h);
   doubts(p, s);
   cost(p, s);
+  report_governor(p, s);
+  if (parts & REPORT_LIVE) report_budgets(p, s);
 }

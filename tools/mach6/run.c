@@ -213,7 +213,10 @@ int m6_run(int argc, char **argv)
   if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
     snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
   if (!s) {
-    if (!*why)
+    if (!*why && l.collector_signal)
+      snprintf(why, sizeof why, "its collector was killed by signal %d (%s)", l.collector_signal,
+               strsignal(l.collector_signal));
+    else if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);
