@@ -65,6 +65,12 @@ static int replaced(const struct m6_image *i)
 static void ask(void *arg)
 {
   struct attach *a = arg;
+  if (a->image.capture) { /* the session before this one */
+    m6_capture_close(a->image.capture);
+    free(a->image.capture);
+    a->image.capture = NULL;
+    a->o.published = NULL;
+  }
   a->asked_ns = m6_monotonic_ns();
   a->told = a->began = 0;
   m6_control_on(&a->image, a->o.options->level); /* a segment that is gone is seen at the next poll */
@@ -119,6 +125,22 @@ static enum m6_life_event created(void *arg)
   return M6_EVENT_EXEC;
 }
 
+/* The target is told that its collector is still here, so that `mach6 on` finds it. */
+static int grant(void *arg, struct m6_lifecycle *life)
+{
+  struct attach *a = arg;
+  struct m6_control now;
+  if (!m6_image_alive(&a->image) || m6_control_read(&a->image, &now) != 0) return 0;
+  if (a->began) {
+    m6_say(M6_NORMAL, "session ended: %s; `mach6 on %d` starts another", m6_end_words(life->end),
+           (int)a->image.who.pid);
+    a->began = 0;
+  }
+  m6_lifecycle_grant(life, now.sessions_allowed, now.sessions_started);
+  if (life->state == M6_LIFE_GRANTED) m6_control_here(&a->image);
+  return 1;
+}
+
 static struct m6_image *image_of(void *arg) { return &((struct attach *)arg)->image; }
 
 static void publish(void *arg, int final, uint32_t reason)
@@ -159,7 +181,7 @@ static void stop(void *arg)
 
 int m6_attach(const struct m6_options *options, struct m6_error *e)
 {
-  static const struct m6_source source = {poll_image, created, ask, stop, publish, image_of};
+  static const struct m6_source source = {poll_image, created, ask, stop, publish, image_of, grant};
   static struct attach a; /* zero */
   struct m6_session s = {.o = &a.o, .source = &source, .arg = &a};
   char file[64];
@@ -189,7 +211,8 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
     else if (!s.life.began && s.life.end != M6_END_OFF)
       status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", pid, m6_end_words(s.life.end));
     else if (!s.life.began) m6_say(M6_NORMAL, "cancelled before the session began");
-    else m6_say(M6_NORMAL, "session ended: %s", m6_end_words(s.life.end));
+    else if (a.began || !options->stay) m6_say(M6_NORMAL, "session ended: %s", m6_end_words(s.life.end));
+    if (options->stay) m6_control_off(&a.image, 1); /* it was told that we are here */
   }
   m6_image_release(&a.image, a.image.dead);
   if (a.image.capture) m6_capture_close(a.image.capture);

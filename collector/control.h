@@ -25,6 +25,9 @@ int m6_control_level(struct m6_image *i, uint32_t level);
 /* Ends it; `let_go`: and says that no collector is here any more. */
 int m6_control_off(struct m6_image *i, int let_go);
 
+/* Says that a collector is here, though no session is. */
+int m6_control_here(struct m6_image *i);
+
 /* Opens the capture when a session runs and records are there; drains it. 0, or -1 when the image failed. */
 int m6_image_drain(struct m6_image *i, struct m6_drained *got);
 /* Readings and totals as they are now. `rest`: nobody counts. */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "budgets.h"
 #include "session.h"
 
 const char *m6_end_words(uint32_t reason)
@@ -45,13 +46,18 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   memset(o, 0, sizeof *o);
   o->options = options;
   o->live.fd = -1;
-  o->watch = (struct m6_watch){-1, -1, -1, -1};
+  o->watch = (struct m6_watch){-1, -1, -1, -1, -1};
+  o->commands.fd = -1;
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
   o->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%u bytes)", M6_SNAPSHOT_BYTES_MAX);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
+  if ((error = m6_command_open(&o->commands)) != 0)
+    m6_say(M6_VERBOSE, "no control socket: %s; `mach6 on`, `off` and `dump` cannot reach this collector",
+           strerror(error));
+  else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
   m6_calibrate_start(&o->calibration);
   if (options->level != M6_LEVEL_MEMORY)
     m6_say(M6_VERBOSE, "this build has no kernel programs: the level is recorded, what it would add is not collected");
@@ -71,6 +77,8 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (i->capture == NULL) return;
   m6_image_look(i);
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
+  m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
+  m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
   m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
   struct m6_outside out = {
     .pid = (uint32_t)i->who.pid,
@@ -116,6 +124,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
 
 void m6_outlets_close(struct m6_outlets *o)
 {
+  m6_command_close(&o->commands);
   m6_calibrate_stop(&o->calibration);
   m6_live_close(&o->live);
   m6_watch_close(&o->watch);

@@ -291,7 +291,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
-  static const struct m6_source source = {poll_run, created, ask, stop, publish_run, image_of};
+  static const struct m6_source source = {poll_run, created, ask, stop, publish_run, image_of, NULL};
   struct m6_session s = {.o = &r.o, .source = &source, .arg = &r};
   int status = m6_outlets_open(&r.o, options, e);
   if (status == 0) {

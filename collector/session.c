@@ -5,12 +5,24 @@
  */
 #include "session.h"
 
+/* Answers all who wait for this. */
+static void answer(struct m6_session *s, enum m6_verb verb, int status, const char *text, const char *detail)
+{
+  for (unsigned i = 0; i < M6_CONTROL_CLIENTS; i++) {
+    struct m6_client *k = &s->o->commands.client[i];
+    if (k->fd >= 0 && k->verb == verb) m6_command_answer(k, status, "%s%s", text, detail);
+  }
+}
+
 static void finish(struct m6_session *s)
 {
   s->source->stop(s->arg);
   m6_bounds_end(&s->o->bounds, s->source->image(s->arg), s->life.end);
   s->source->publish(s->arg, 1, s->life.end);
   m6_lifecycle_event(&s->life, M6_EVENT_FLUSHED, m6_monotonic_ns());
+  answer(s, M6_VERB_OFF, M6_EXIT_OK,
+         s->life.began ? "the session ended: " : "cancelled before the session began: ", m6_end_words(s->life.end));
+  answer(s, M6_VERB_ON, M6_EXIT_OTHER, "the session never began: ", m6_end_words(s->life.end));
 }
 
 static int active(const struct m6_session *s)
@@ -33,6 +45,38 @@ static void happened(struct m6_session *s, enum m6_life_event event, uint64_t no
     s->source->ask(s->arg);
   }
   if (todo & M6_DO_FLUSH) finish(s);
+  if (event == M6_EVENT_STARTED && s->life.state == M6_LIFE_COLLECTING)
+    answer(s, M6_VERB_ON, M6_EXIT_OK, "collecting", "");
+}
+
+/* ---- commands ------------------------------------------------------------------------------------------------------ */
+
+static void obey(struct m6_session *s, struct m6_client *k, uint64_t now)
+{
+  switch (k->verb) {
+  case M6_VERB_STATE: m6_command_answer(k, M6_EXIT_OK, "%s", m6_life_name(s->life.state)); return;
+  case M6_VERB_OFF:
+    if (active(s)) happened(s, M6_EVENT_OFF, now); /* it is answered when what there is was flushed */
+    else m6_command_answer(k, M6_EXIT_OK, "no session runs");
+    return;
+  case M6_VERB_ON:
+    if (s->life.state == M6_LIFE_COLLECTING) m6_command_answer(k, M6_EXIT_OK, "collecting already");
+    else happened(s, M6_EVENT_ON, now); /* a pending one goes on pending */
+    return;
+  default: m6_command_answer(k, M6_EXIT_USAGE, "this collector does not do that");
+  }
+}
+
+/* Takes what came in; tells those who wait for a start that it is still to come. */
+static void commands(struct m6_session *s, uint64_t now)
+{
+  for (struct m6_client *k; (k = m6_command_next(&s->o->commands, now)) != NULL;) obey(s, k, now);
+  for (unsigned i = 0; i < M6_CONTROL_CLIENTS; i++) {
+    struct m6_client *k = &s->o->commands.client[i];
+    if (k->fd >= 0 && k->verb == M6_VERB_ON && now - k->since_ns > M6_PATIENCE_MS * 1000000ull)
+      m6_command_answer(k, M6_EXIT_OK,
+                        "pending: it begins at the target's next present, scope, thread start or memory mapping");
+  }
 }
 
 /* ---- chains ------------------------------------------------------------------------------------------------------- */
@@ -73,6 +117,13 @@ static void chain(struct m6_session *s, uint64_t now)
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
+/* Between two sessions of a collector that stays: may there be another? */
+static int rests(struct m6_session *s)
+{
+  if (!s->o->options->stay || s->quit || s->source->grant == NULL) return 0;
+  return s->source->grant(s->arg, &s->life) && s->life.state == M6_LIFE_GRANTED;
+}
+
 static int due(uint64_t now, uint64_t *last, uint64_t every_ns)
 {
   if (now - *last < every_ns) return 0;
@@ -85,22 +136,27 @@ void m6_session_run(struct m6_session *s)
   uint64_t beat_ns = 0, look_ns = 0, published_ns = 0;
   int wait_ms = M6_POLL_BUSY_MS;
   happened(s, M6_EVENT_ON, m6_monotonic_ns());
-  while (active(s)) {
+  for (;;) {
     uint64_t now = m6_monotonic_ns();
     struct m6_drained got = {0, 0};
     struct m6_due d = {now, due(now, &beat_ns, M6_HEARTBEAT_MS * 500000ull) /* twice as often as promised */,
                        due(now, &look_ns, M6_LOOK_MS * 1000000ull)};
     uint32_t interval = s->o->bounds.governor.at.interval;
-    happened(s, s->source->poll(s->arg, &d, s->life.state, &got), now);
-    chain(s, now);
+    if (s->life.state == M6_LIFE_GRANTED || s->life.state == M6_LIFE_INERT) {
+      wait_ms = M6_LOOK_MS;
+    } else {
+      happened(s, s->source->poll(s->arg, &d, s->life.state, &got), now);
+      chain(s, now);
+    }
+    commands(s, now);
     if (s->life.state == M6_LIFE_COLLECTING && due(now, &published_ns, interval * M6_PUBLISH_MS * 1000000ull)) {
       s->o->event = M6_EVENT_NOTHING;
       s->source->publish(s->arg, 0, M6_END_NONE);
       happened(s, s->o->event, now);
     }
     if (m6_lifecycle_tick(&s->life, now) & M6_DO_FLUSH) finish(s);
-    if (!active(s)) break;
-    wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(&got, wait_ms, interval);
+    if (!active(s) && !rests(s)) break;
+    if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(&got, wait_ms, interval);
     struct m6_woken w = m6_watch_wait(&s->o->watch, wait_ms);
     if (w.signal) s->quit = 1;
     if (w.created) happened(s, s->source->created(s->arg), m6_monotonic_ns());

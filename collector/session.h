@@ -9,6 +9,7 @@
 
 #include "bounds.h"
 #include "calibrate.h"
+#include "command.h"
 #include "control.h"
 #include "lifecycle.h"
 #include "publish.h"
@@ -39,6 +40,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   const struct m6_options *options;
   struct m6_watch watch;
   struct m6_calibration calibration;
+  struct m6_commands commands;
   struct m6_bounds bounds;
   enum m6_life_event event; /* what the last publication led to */
   struct m6_live live;
@@ -78,6 +80,8 @@ struct m6_source {
   void (*stop)(void *arg); /* M6_DO_CANCEL, M6_DO_STOP, M6_DO_FLUSH: tell the shim, wait a moment, drain what is left */
   void (*publish)(void *arg, int final, uint32_t reason); /* the session's last snapshot when final */
   struct m6_image *(*image)(void *arg);                   /* the image that the session is about, or NULL */
+  /* Between two sessions of a collector that stays: what the grant is now. 0 when the target is gone. NULL: there is no second one. */
+  int (*grant)(void *arg, struct m6_lifecycle *life);
 };
 
 struct m6_session {
