@@ -3,7 +3,7 @@
  * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds an interval, lengthen it); none can raise it. Some
  * are fixed by the layout that both processes share and cannot be lowered. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
- * One thread. Callers: all of the collector.
+ * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given.
  */
 #ifndef M6_BUDGETS_H
 #define M6_BUDGETS_H
@@ -49,8 +49,9 @@ struct m6_budget_row { /* what never changes */
   uint64_t cap;
   uint32_t unit, kind;
 };
-extern const struct m6_budget_row m6_budget_rows[M6_BUDGET_COUNT];
+extern const struct m6_budget_row m6_budget_rows[M6_BUDGET_COUNT] __attribute__((visibility("hidden")));
 
+#pragma GCC visibility push(hidden)
 uint64_t m6_budget_cap(enum m6_budget_id id);
 void m6_budget_use(enum m6_budget_id id, uint64_t used);         /* what is used now */
 void m6_budget_most(enum m6_budget_id id, uint64_t used);        /* the same, and only a maximum counts */
@@ -63,5 +64,6 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
 /* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);
+#pragma GCC visibility pop
 
 #endif

@@ -192,7 +192,8 @@ static void a_counter_that_falls_back_is_no_cost(void **state)
 static void samples_weigh_their_interval(void **state)
 {
   (void)state;
-  const struct m6_snap_step steps[] = {{10 * S, 2, 2, 1, 2, 0, 0}, {20 * S, 2, 1, 2, 1, 0, 0}, {30 * S, 1, 1, 1, 2, 0, 0}};
+  const struct m6_snap_step steps[] = {
+    {10 * S, 2, 2, 1, 2, 0, 0}, {20 * S, 2, 1, 2, 1, 0, 0}, {30 * S, 1, 1, 1, 2, 0, 0}};
   static const struct {
     uint64_t at;
     uint32_t weight;

@@ -16,7 +16,10 @@
 enum { N = 18, RUNS = 400 };
 static struct m6_rng rng;
 static double uniform(void) { return (double)(m6_rng_next(&rng) >> 11) / (double)(1ull << 53); }
-static double normal(void) { return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform()); } /* Box and Muller 1958 */
+static double normal(void)
+{
+  return sqrt(-2 * log(1 - uniform())) * cos(2 * M_PI * uniform());
+} /* Box and Muller 1958 */
 
 struct shape {
   double slope, noise, remembers, odd; /* bytes a frame; bytes; autocorrelation; share of odd sessions */
@@ -34,7 +37,8 @@ static void make(const struct shape *s, double *x, double *y)
 static void a_leak_is_found_within_five_percent(void **state)
 {
   (void)state;
-  static const struct shape shapes[] = {{72, 3e3, 0, 0}, {72, 8e3, 0, 0}, {72, 5e3, 0.5, 0}, {72, 5e3, 0, 0.1}, {1e6, 1e6, 0.3, 0}};
+  static const struct shape shapes[] = {
+    {72, 3e3, 0, 0}, {72, 8e3, 0, 0}, {72, 5e3, 0.5, 0}, {72, 5e3, 0, 0.1}, {1e6, 1e6, 0.3, 0}};
   for (unsigned k = 0; k < sizeof shapes / sizeof *shapes; k++) {
     int found = 0, close = 0, covered = 0;
     m6_rng_seed(&rng, 100 + k);

@@ -194,6 +194,10 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   setenv("LD_PRELOAD", all, 1);
   setenv("MACH6_RUN", run, 1);
+  const char *granted = getenv(
+    "MACH6_SESSIONS"); /* a chain is more than the one that is granted by default; none stays none */
+  if (l->sessions && (!granted || (atol(granted) > 0 && atol(granted) < atol(l->sessions))))
+    setenv("MACH6_SESSIONS", l->sessions, 1);
   free(all);
 }
 
@@ -258,10 +262,13 @@ static void become_collector(const struct launch *l, const char *collector, uint
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   snprintf(pid, sizeof pid, "%d", (int)l->game);
   snprintf(ttl, sizeof ttl, "%u", l->ttl);
-  const char *args[20] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
+  const char *args[48] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
+  if (l->sessions) args[n++] = "--sessions", args[n++] = l->sessions;
+  if (l->session_frames) args[n++] = "--session-frames", args[n++] = l->session_frames;
+  for (int i = 0; l->budgets[i]; i++) args[n++] = "--budget", args[n++] = l->budgets[i];
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);

@@ -11,9 +11,11 @@
 struct launch {
   char **argv; /* the program and its arguments */
   const struct program *program;
-  const char *level; /* NULL: the collector's default */
-  unsigned ttl;      /* 0: the collector's default */
-  int profile;       /* 0: only run it */
+  const char *level;                     /* NULL: the collector's default */
+  unsigned ttl;                          /* 0: the collector's default */
+  const char *sessions, *session_frames; /* a chain: how many, and how long each is in frames; or NULL */
+  const char *budgets[8];                /* NAME=VALUE, as they were given; NULL ends them */
+  int profile;                           /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */
   pid_t game, collector, witness;
