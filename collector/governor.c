@@ -63,12 +63,13 @@ enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_sp
   if (!measure(g, spent)) return M6_GOVERNOR_STAY;
   uint32_t level = g->at.level;
   if (g->cost > g->most[level]) g->most[level] = g->cost;
-  if (g->cost > g->budget[level]) {
-    g->overs[level]++;
+  int last = level == M6_LEVEL_MEMORY && g->at.interval > 1;
+  if (g->cost > g->budget[level]) g->overs[level]++;
+  if (g->cost > g->budget[level] * (last ? M6_GOVERNOR_TOLERATED : 1)) {
     g->under_since = 0;
     if (g->over_since == 0) g->over_since = now;
     if (now - g->over_since < M6_GOVERNOR_OVER_NS) return M6_GOVERNOR_STAY;
-    if (level == M6_LEVEL_MEMORY && g->at.interval > 1) return M6_GOVERNOR_END;
+    if (last) return M6_GOVERNOR_END;
     if (g->last_up != 0 && now - g->last_up < M6_GOVERNOR_UNDER_NS && g->backoff < M6_GOVERNOR_BACKOFF_MAX)
       g->backoff *= 2;
     note(g, g->at.interval > 1 ? (struct m6_rung){level - 1, 1} : (struct m6_rung){level, 2}, now);

@@ -7,6 +7,8 @@
  * The rungs, from above: each level with its sampling interval, then with the interval doubled, then the next level. Below the last rung
  * is the session's end: counting cannot pause, since blocks that come and go unseen would open the books for good, while a session that
  * ends has closed books and an inert shim behind it.
+ * There nothing is wrong with a little more: a player does not feel 1 %, and a session that ends is felt; so the end comes only when the
+ * cost is M6_GOVERNOR_TOLERATED times the budget. What is over it until then is counted and shown.
  *   down   when the cost was over the level's budget for M6_GOVERNOR_OVER_NS without a break
  *   up     when it was under half the budget of the rung above for M6_GOVERNOR_UNDER_NS; doubled each time that a step up had to be taken
  *          back within that time, so that it does not swing
@@ -27,6 +29,7 @@
 #define M6_GOVERNOR_WINDOW_NS 2000000000ull
 #define M6_GOVERNOR_OVER_NS 3000000000ull
 #define M6_GOVERNOR_UNDER_NS 10000000000ull
+#define M6_GOVERNOR_TOLERATED 4.0   /* times the budget, on the last rung */
 #define M6_GOVERNOR_BACKOFF_MAX 16u /* times UNDER_NS */
 #define M6_GOVERNOR_SAMPLES 32u
 

@@ -24,14 +24,13 @@ const char *m6_end_words(uint32_t reason)
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }
 
-int m6_poll_ms(const struct m6_drained *got, int last_ms, uint32_t interval)
+int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
-  int most = M6_POLL_IDLE_MS * (int)interval, next = 2 * last_ms; /* slower by and by, faster at once */
-  if (got->fullest > 0) {
-    int fits = last_ms * M6_POLL_FULL_PERCENT / (int)got->fullest;
-    if (fits < next) next = fits;
-  }
-  return next < M6_POLL_MIN_MS ? M6_POLL_MIN_MS : next > most ? most : next;
+  uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
+  uint32_t most = M6_POLL_MAX_MS * (o->bounds.governor.at.interval > 1 ? 2 : 1);
+  if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
+  if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
+  return o->poll_ms = (int)(next > most ? most : next);
 }
 
 static uint64_t own_cpu_ns(void)
@@ -50,6 +49,7 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->commands.fd = -1;
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
+  o->poll_ms = M6_POLL_BUSY_MS;
   o->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%u bytes)", M6_SNAPSHOT_BYTES_MAX);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);

@@ -156,7 +156,7 @@ void m6_session_run(struct m6_session *s)
     }
     if (m6_lifecycle_tick(&s->life, now) & M6_DO_FLUSH) finish(s);
     if (!active(s) && !rests(s)) break;
-    if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(&got, wait_ms, interval);
+    if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(s->o, &got);
     struct m6_woken w = m6_watch_wait(&s->o->watch, wait_ms);
     if (w.signal) s->quit = 1;
     if (w.created) happened(s, s->source->created(s->arg), m6_monotonic_ns());

@@ -15,10 +15,12 @@
 #include "publish.h"
 #include "watch.h"
 
-#define M6_POLL_MIN_MS 2        /* at the least */
-#define M6_POLL_BUSY_MS 5       /* while something is about to happen */
-#define M6_POLL_IDLE_MS 50      /* at the most: a wake-up is the largest part of what an idle collector costs */
-#define M6_POLL_FULL_PERCENT 10 /* so full may the fullest ring be when it is read */
+/* A wake-up costs more than the records that it finds, and takes a CPU from the game: so the collector sleeps until the
+ * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
+#define M6_POLL_FULL 33 /* percent */
+#define M6_POLL_MIN_MS 2
+#define M6_POLL_BUSY_MS 5 /* while something is waited for */
+#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -47,6 +49,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   struct m6_image *published; /* whose live stats these are */
   void *block;
   uint64_t publishes, live_ns, cpu_start_ns;
+  int poll_ms; /* how long it slept the last time */
   int told_no_room;
 };
 
@@ -60,8 +63,8 @@ struct m6_session_state {
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);
 
-/* How long to wait before the next poll, after one that came `last_ms` after the one before it. */
-int m6_poll_ms(const struct m6_drained *got, int last_ms, uint32_t interval);
+/* How long to wait before the next poll, from what this one found. */
+int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
 const char *m6_end_words(uint32_t reason);
 
 /* ---- the loop that both ways share -------------------------------------------------------------------------------- */

@@ -135,6 +135,22 @@ static void it_ends_at_a_level_whose_budget_holds(void **state)
     assert_true(over < 120); /* a tenth of the time */
   }
 }
+static void on_the_last_rung_a_little_more_is_counted_and_no_end(void **state)
+{
+  (void)state;
+  enum m6_governor_says says;
+  begin(M6_LEVEL_MEMORY);
+  demands(0.02, 0, 0); /* 0.01 on the last rung: twice the budget */
+  until(&says, 20);
+  assert_int_equal(says, M6_GOVERNOR_DOWN);
+  uint64_t before = g.overs[0];
+  assert_true(until(&says, 300) == 0);
+  assert_true(g.overs[0] > before + 500);
+  demands(0.05, 0, 0); /* five times */
+  double s = until(&says, 20);
+  assert_int_equal(says, M6_GOVERNOR_END);
+  assert_true(s >= M6_GOVERNOR_OVER_NS / 1e9);
+}
 static void it_steps_up_again_when_there_is_room(void **state)
 {
   (void)state;
@@ -219,6 +235,7 @@ int main(void)
     cmocka_unit_test(over_for_a_moment_is_no_step),
     cmocka_unit_test(it_steps_down_interval_first_then_level),
     cmocka_unit_test(it_ends_at_a_level_whose_budget_holds),
+    cmocka_unit_test(on_the_last_rung_a_little_more_is_counted_and_no_end),
     cmocka_unit_test(it_steps_up_again_when_there_is_room),
     cmocka_unit_test(between_half_the_budget_and_all_of_it_it_stays),
     cmocka_unit_test(steps_up_that_do_not_hold_come_more_and_more_seldom),
