@@ -93,6 +93,23 @@ void m6_capture_close(struct m6_capture *c)
   memset(c, 0, sizeof *c);
 }
 
+void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before)
+{
+  struct m6_point from = before->books.last.ret;
+  uint64_t ago = m6_ticks_to_ns(before->rate, m6_ticks_since(before->now_clock, from.clock));
+  c->rate = before->rate;
+  c->start_clock = from.clock;
+  c->start_live = c->frames.reading_start = from.live;
+  c->start_mono_ns = before->now_mono_ns > ago ? before->now_mono_ns - ago : before->now_mono_ns;
+  c->started_unix_ns = before->started_unix_ns + (c->start_mono_ns - before->start_mono_ns);
+  c->main_stream = before->main_stream;
+  for (uint32_t i = 0; i < M6_RINGS; i++) {
+    c->rings[i].at = before->rings[i].at;
+    c->rings[i].seen = before->rings[i].seen;
+  }
+  m6_books_open(&c->books, from, frame_ended, c);
+}
+
 /* ---- boundaries -------------------------------------------------------------------------------------------------- */
 
 /* The stream that presented first, of those that presented in this session; -1 when none did. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bounds.h"
+
 struct call {
   struct m6_image *i;
   struct m6_control *control;
@@ -78,17 +80,54 @@ int m6_control_beat(struct m6_image *i)
   return m6_image_guarded(i, beat, &c);
 }
 
+static void next_session(void *arg)
+{
+  struct call *c = arg;
+  if (++c->i->session == 0) c->i->session = 1;
+  m6_poke(&m6_segment_header(c->i->segment)->session, c->i->session);
+}
+int m6_control_next(struct m6_image *i)
+{
+  struct call c = {.i = i};
+  return m6_image_guarded(i, next_session, &c);
+}
+
+static void set_level(void *arg)
+{
+  struct call *c = arg;
+  m6_poke(&m6_segment_header(c->i->segment)->level, c->level);
+}
+int m6_control_level(struct m6_image *i, uint32_t level)
+{
+  struct call c = {.i = i, .level = level};
+  return m6_image_guarded(i, set_level, &c);
+}
+
 static void turn_off(void *arg)
 {
   struct call *c = arg;
   struct m6_header *h = m6_segment_header(c->i->segment);
   m6_publish(&h->want, M6_WANT_OFF);
-  if (c->flag) m6_poke(&h->collector_pid, 0);
+  if (!c->flag) return;
+  m6_poke(&h->collector_pid, 0);
+  m6_poke(&h->heartbeat_ns, 0); /* nobody waits for this target's end any more: its shim may clean up after itself */
 }
 int m6_control_off(struct m6_image *i, int let_go)
 {
   struct call c = {.i = i, .flag = let_go};
   return m6_image_guarded(i, turn_off, &c);
+}
+
+static void here(void *arg)
+{
+  struct call *c = arg;
+  m6_poke(&m6_segment_header(c->i->segment)->collector_pid, (uint32_t)getpid());
+  beat(arg);
+}
+int m6_control_here(struct m6_image *i)
+{
+  struct call c = {.i = i};
+  return m6_image_guarded(i, here, &c);
 }
 
 static void open_capture(void *arg)
@@ -103,7 +142,10 @@ int m6_image_capture(struct m6_image *i)
   if (i->capture == NULL) return ENOMEM;
   struct call c = {.i = i};
   int e = m6_image_guarded(i, open_capture, &c) == 0 ? c.error : EFAULT;
-  if (e == 0) return 0;
+  if (e == 0) {
+    m6_capture_bounds(i->capture);
+    return 0;
+  }
   free(i->capture);
   i->capture = NULL;
   return e;

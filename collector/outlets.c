@@ -1,11 +1,13 @@
 /* outlets.c - where a session's snapshots go, and what else both ways to run share. See session.h. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernel_side.h"
+#include "budgets.h"
 #include "session.h"
 
 const char *m6_end_words(uint32_t reason)
@@ -18,6 +20,7 @@ const char *m6_end_words(uint32_t reason)
     [M6_END_EXEC] = "the target executed another program",
     [M6_END_COLLECTOR_LOST] = "the target missed the collector's heartbeat",
     [M6_END_FAILURE] = "the target's memory is not valid",
+    [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
   };
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }
@@ -25,9 +28,10 @@ const char *m6_end_words(uint32_t reason)
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
+  uint32_t most = M6_POLL_MAX_MS * (o->bounds.governor.at.interval > 1 ? 2 : 1);
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
-  return o->poll_ms = next > M6_POLL_MAX_MS ? M6_POLL_MAX_MS : (int)next;
+  return o->poll_ms = (int)(next > most ? most : next);
 }
 
 static uint64_t own_cpu_ns(void)
@@ -42,7 +46,8 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   memset(o, 0, sizeof *o);
   o->options = options;
   o->live.fd = -1;
-  o->watch = (struct m6_watch){-1, -1, -1, -1};
+  o->watch = (struct m6_watch){-1, -1, -1, -1, -1};
+  o->commands.fd = -1;
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
   o->poll_ms = M6_POLL_BUSY_MS;
@@ -51,6 +56,10 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
+  if ((error = m6_command_open(&o->commands)) != 0)
+    m6_say(M6_VERBOSE, "no control socket: %s; `mach6 on`, `off` and `dump` cannot reach this collector",
+           strerror(error));
+  else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
   m6_calibrate_start(&o->calibration);
   return 0;
 }
@@ -63,7 +72,7 @@ void m6_outlets_ready(struct m6_outlets *o)
   close(o->options->ready_fd);
 }
 
-void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final)
+void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *state, int final)
 {
   if (i->capture == NULL) return;
   m6_image_look(i);
@@ -71,28 +80,37 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (final) m6_kernel_stop(i->kernel);
   if (final) m6_kernel_drained(i->kernel, i->capture);
   const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
+  m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
+  m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
+  m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
   struct m6_outside out = {
     .pid = (uint32_t)i->who.pid,
     .uid = i->who.uid,
     .load_ns = i->who.load_ns,
     .session = i->session,
-    .level = o->options->level,
-    .state = s->state,
-    .end_reason = s->end_reason,
+    .level = o->bounds.governor.at.level,
+    .state = state->state,
+    .end_reason = state->end_reason,
     .ttl_ns = o->options->ttl_s * 1000000000ull,
     .collector_ns = own_cpu_ns() - o->cpu_start_ns,
     .target_cpu_ns = i->cpu_ns > i->cpu_start_ns ? i->cpu_ns - i->cpu_start_ns : 0,
     .publishes = ++o->publishes,
-    .images_other = s->images_other,
-    .images_other_allocs = s->images_other_allocs,
+    .images_other = state->images_other,
+    .images_other_allocs = state->images_other_allocs,
     .exe = i->exe,
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
     .appendix = appendix,
     .room = final ? o->room : M6_SNAPSHOT_LIVE_MAX,
+    .govern = &o->bounds.snap,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
   o->live_ns = m6_monotonic_ns();
+  if (!final) {
+    const struct m6_snapshot *s = o->block;
+    struct m6_spent spent = {o->live_ns, s->shim_ns, 0, own_cpu_ns(), i->cpu_ns};
+    o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(s->price_pair_ns));
+  }
   if (o->published != i) {
     m6_live_close(&o->live);
     int e = m6_live_open(&o->live, i->who.pid, i->who.load_ns, i->who.uid);
@@ -111,6 +129,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
 
 void m6_outlets_close(struct m6_outlets *o)
 {
+  m6_command_close(&o->commands);
   m6_calibrate_stop(&o->calibration);
   m6_live_close(&o->live);
   m6_watch_close(&o->watch);

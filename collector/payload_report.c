@@ -229,6 +229,10 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("allocs", allocs(s));
   KEY("losses", losses(s));
   KEY("overhead", overhead(s));
+  KEY("budgets", m6_payload_budgets(s));
+  KEY("governor", m6_payload_governor(s));
+  KEY("chain", m6_payload_chain(s));
+  KEY("heap", m6_payload_heap(s));
   KEY("spikes", spikes(h));
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));

@@ -346,8 +346,8 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
   s->underflows = c->head.underflows;
   s->nodes_refused = c->tree.refused;
   s->bad_records = c->bad + c->tree.backwards;
-  if (c->frames.retained_total > M6_FRAMES_RETAINED)
-    s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
+  if (c->frames.retained_total > c->frames.retained_most)
+    s->frames_overwritten = c->frames.retained_total - c->frames.retained_most;
 }
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
@@ -385,8 +385,8 @@ static void put_spikes(struct m6_capture *c, struct m6_snap_spike *to)
 
 static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
 {
-  uint64_t total = c->frames.retained_total, n = total < M6_FRAMES_RETAINED ? total : M6_FRAMES_RETAINED;
-  for (uint64_t i = 0; i < n; i++) to[i] = c->frames.retained[(total - n + i) % M6_FRAMES_RETAINED];
+  uint64_t total = c->frames.retained_total, most = c->frames.retained_most, n = total < most ? total : most;
+  for (uint64_t i = 0; i < n; i++) to[i] = c->frames.retained[(total - n + i) % most];
   return (uint32_t)n;
 }
 
@@ -470,6 +470,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   s->collector_ns = o->collector_ns;
   s->target_cpu_ns = o->target_cpu_ns;
   s->publishes = o->publishes;
+  if (o->govern) s->govern = *o->govern;
 
   size_t at = sizeof *s + w->node_count * sizeof(struct m6_snap_node);
   s->node_count = w->node_count;

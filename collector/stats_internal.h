@@ -89,6 +89,11 @@ M6_SECTION(m6_snap_folded, char, folded_offset)
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
 json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;
+/* payload_govern.c: what bounds a session */
+json_t *m6_payload_budgets(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_governor(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_chain(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_heap(const struct m6_snapshot *s) M6_HIDDEN;
 /* Takes the reference over. */
 int m6_payload_encode(json_t *value, enum mach6_format format, char **out, size_t *bytes) M6_HIDDEN;
 

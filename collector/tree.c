@@ -59,6 +59,7 @@ int m6_tree_init(struct m6_tree *t)
   if (p == MAP_FAILED) return errno;
   t->nodes = p;
   t->capacity = CAPACITY;
+  t->limit = M6_NODES_MAX;
   t->bump = 1; /* node 0 is the root, and as an index means "none" */
   t->settled = 1;
   m6_rng_seed(&t->rng, SEED);
@@ -105,7 +106,7 @@ uint32_t m6_tree_child_slow(struct m6_tree *t, uint32_t parent, uint32_t label)
   int settled = p->owner == 0;
   uint32_t n = find(t, parent, label);
   if (n == 0) {
-    if ((settled ? t->settled : t->privates) < M6_NODES_MAX) n = take(t, settled);
+    if ((settled ? t->settled : t->privates) < t->limit) n = take(t, settled);
     if (n == 0) {
       t->refused++;
       if (settled) return t->other;
@@ -124,7 +125,7 @@ uint32_t m6_tree_thread(struct m6_tree *t, uint32_t label, int shared)
 {
   uint32_t n = shared ? find(t, 0, label) : 0;
   if (n != 0) return n;
-  if (t->settled < M6_NODES_MAX) n = take(t, 1);
+  if (t->settled < t->limit) n = take(t, 1);
   if (n == 0) {
     t->refused++;
     return t->other;

@@ -68,6 +68,7 @@ struct m6_tree {
   uint32_t startup, frame, shutdown, other;
   uint32_t epoch;     /* counts removals of settled nodes */
   uint64_t refused;   /* nodes that were not made */
+  uint32_t limit;     /* settled nodes, and private ones: M6_NODES_MAX, or what a budget made of it */
   uint32_t saturated; /* a sum of D left the range of int64 */
   uint64_t backwards; /* scopes whose done lies far before their mark */
   struct m6_node *hash;

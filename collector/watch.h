@@ -10,6 +10,7 @@
 
 struct m6_watch {
   int epoll, inotify, signals, end;
+  int command; /* a listening socket, -1: none: wakes as long as somebody waits at it */
 };
 struct m6_woken {
   int signal;  /* number of one that asks for the end, or 0 */

@@ -42,7 +42,8 @@ enum m6_end {
   M6_END_EXIT,
   M6_END_EXEC,
   M6_END_COLLECTOR_LOST,
-  M6_END_FAILURE
+  M6_END_FAILURE,
+  M6_END_BUDGET /* the collector's alone: mach6 cost more than it may */
 };
 
 /* What the shim knows that it cannot see. Bits of header.unseen. */

@@ -18,6 +18,7 @@
 
 #include "budget.h"
 #include "snapshot_kernel.h"
+#include "snapshot_govern.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
 #define M6_SNAPSHOT_VERSION 2u
@@ -172,6 +173,7 @@ struct m6_snapshot {
   uint32_t histogram[M6_HIST_BUCKETS];
 
   struct m6_snap_kernel kernel;
+  struct m6_snap_govern govern;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

@@ -15,6 +15,8 @@ static const struct command {
 } commands[] = {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
+  {"on", m6_on, "begin a session in a process that has loaded mach6"},
+  {"off", m6_off, "end the session of a process that is captured"},
   {"ps", m6_ps, "list the processes that mach6 is loaded in"},
   {"doctor", mach6_doctor_main, "show what works on this machine, and what opens the rest"},
   {"probe", mach6_probe_main, "count how often one function is called"},

@@ -315,8 +315,11 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   not_judged(p, s);
   books(p, h);
+  report_chain(p, s);
   allocations(p, h);
   report_kernel(p, h);
   doubts(p, s);
   cost(p, s);
+  report_governor(p, s);
+  if (parts & REPORT_LIVE) report_budgets(p, s);
 }

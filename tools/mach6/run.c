@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../collector/budgets.h"
 #include "../../collector/stats_internal.h"
 #include "../../shm/budget.h"
 #include "launch.h"
@@ -22,8 +23,8 @@
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level, *folded;
-  unsigned ttl;
+  const char *json, *out, *level, *folded, *sessions, *session_frames, *budgets[8];
+  unsigned ttl, budget_count;
   int quiet;
   char **argv; /* the program and what belongs to it */
 };
@@ -128,12 +129,21 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED };
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED, KEY_SESSIONS, KEY_FRAMES, KEY_BUDGET };
+
+/* Is it a number from `low` to `high`, in digits alone? */
+static int counts(const char *text, unsigned long low, unsigned long high)
+{
+  char *end;
+  errno = 0;
+  unsigned long n = strtoul(text, &end, 10);
+  return *text >= '0' && *text <= '9' && !*end && !errno && n >= low && n <= high;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct options *o = state->input;
-  char *end;
+  char *end, why[512];
   unsigned long ttl;
   switch (key) {
   case KEY_JSON: o->json = arg; break;
@@ -151,6 +161,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       argp_error(state, "--ttl takes 1 to %d seconds, not '%s'", M6_SESSION_TTL_S, arg);
     o->ttl = (unsigned)ttl;
     break;
+  case KEY_SESSIONS:
+    if (!counts(arg, 1, M6_SNAP_LINKS)) argp_error(state, "--sessions takes 1 to %d, not '%s'", M6_SNAP_LINKS, arg);
+    o->sessions = arg;
+    break;
+  case KEY_FRAMES:
+    if (!counts(arg, 2, UINT32_MAX)) argp_error(state, "--session-frames takes a number from 2 on, not '%s'", arg);
+    o->session_frames = arg;
+    break;
+  case KEY_BUDGET:
+    if (o->budget_count + 1 == sizeof o->budgets / sizeof *o->budgets) argp_error(state, "too many budgets");
+    if (m6_budget_option(arg, why, sizeof why)) argp_error(state, "--budget %s", why);
+    o->budgets[o->budget_count++] = arg;
+    break;
   case 'q': o->quiet = 1; break;
   case ARGP_KEY_ARG: /* the program: all that follows is its own */
     state->next--;
@@ -161,6 +184,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
     if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
       argp_error(state, "--folded needs CPU samples: --level lite or full");
+    if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
     break;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -176,6 +200,10 @@ int m6_run(int argc, char **argv)
      0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
+    {"sessions", KEY_SESSIONS, "N", 0,
+     "A chain of N sessions without a gap between them, and the leak over all of them", 0},
+    {"session-frames", KEY_FRAMES, "N", 0, "In a chain, a session ends after N frames (else after its ttl)", 0},
+    {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
@@ -217,6 +245,9 @@ int m6_run(int argc, char **argv)
   l.argv = o.argv;
   l.level = o.level;
   l.ttl = o.ttl;
+  l.sessions = o.sessions;
+  l.session_frames = o.session_frames;
+  memcpy(l.budgets, o.budgets, sizeof l.budgets);
   int status = launch_start(&l, shim, collector);
   if (status) return status;
   launch_wait(&l);
@@ -225,7 +256,10 @@ int m6_run(int argc, char **argv)
   if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
     snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
   if (!s) {
-    if (!*why)
+    if (!*why && l.collector_signal)
+      snprintf(why, sizeof why, "its collector was killed by signal %d (%s)", l.collector_signal,
+               strsignal(l.collector_signal));
+    else if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);

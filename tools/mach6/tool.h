@@ -1,7 +1,7 @@
 /* tool.h - what the commands of mach6 share: the table of commands, exit statuses, messages.
  *
  *   main.c     finds the command
- *   ps.c stat.c run.c  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
+ *   ps.c stat.c run.c drive.c (on, off)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
  */
@@ -30,6 +30,8 @@ enum m6_status {
 int m6_ps(int argc, char **argv);
 int m6_stat(int argc, char **argv);
 int m6_run(int argc, char **argv);
+int m6_on(int argc, char **argv);
+int m6_off(int argc, char **argv);
 
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
