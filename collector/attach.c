@@ -212,7 +212,11 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
                        "process %d: the segment was truncated, or is not what a shim writes; the session ended there",
                        pid);
     else if (!s.life.began && s.life.end != M6_END_OFF)
-      status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", pid, m6_end_words(s.life.end));
+      status = m6_fail(
+        e, M6_EXIT_OTHER,
+        "process %d never started to collect: %s; it does so at its next present, scope, thread start or "
+        "memory mapping, and had none",
+        pid, m6_end_words(s.life.end));
     else if (!s.life.began) m6_say(M6_NORMAL, "cancelled before the session began");
     else if (a.began || !options->stay) m6_say(M6_NORMAL, "session ended: %s", m6_end_words(s.life.end));
     if (options->stay) m6_control_off(&a.image, 1); /* it was told that we are here */

@@ -336,9 +336,10 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     struct m6_image *main = best(&r);
     if (main == NULL && r.refused.status != 0) status = m6_fail(e, r.refused.status, "%s", r.refused.text);
     else if (main == NULL)
-      status = m6_fail(e, M6_EXIT_NOT_LOADED,
-                       "no program of this run loaded the shim: a static or privileged program, or one that clears "
-                       "LD_PRELOAD, cannot be profiled");
+      status = m6_fail(
+        e, M6_EXIT_NOT_LOADED,
+        "no program of this run loaded the shim: one that is static or privileged, clears LD_PRELOAD, or "
+        "failed to start cannot be profiled");
     else if (main->failed)
       status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
                        (int)main->who.pid);

@@ -16,6 +16,7 @@ install: all
 	install -m 644 preload/mach6.h collector/mach6_stats.h $I/include/
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mach6.pc.in >$I/lib/pkgconfig/mach6.pc
 	$(foreach m,$(MAN),install -D -m 644 $m $I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m) &&) true
+	$(if $(DESTDIR),,-[ "$$(id -u)" != 0 ] || ldconfig)
 	$(if $(SETCAP),setcap $(CAPABILITIES) $I/bin/mach6 && setcap $(CAPABILITIES) $I/bin/mach6-collector)
 
 # ---- bench ----------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ static void print_table(const struct examination *e)
     if (e->tried[t]) print_reasons(e, (enum tier)t);
   printf("\ncaps: %s; user: %s.\n", tiers[CAPABLE].means, tiers[NOTHING].means);
   for (int t = 0; t < TIERS; t++)
-    if (!e->tried[t]) printf("?: %s was not tried; as root, mach6 doctor tries all.\n", tiers[t].name);
+    if (!e->tried[t]) printf("?: %s: not tried; as root, mach6 doctor tries all.\n", tiers[t].heading);
 }
 
 static json_t *json_answer(const struct examination *e, int t, size_t i)

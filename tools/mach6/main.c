@@ -42,7 +42,7 @@ void tool_hide_arguments(void) { memset(first_argument, 0, (size_t)(arguments_en
 static void usage(FILE *to)
 {
   fputs("mach6 - where does a game's frame time go, who allocates, does it leak?\n\n", to);
-  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-6s %s\n", commands[i].name, commands[i].what);
+  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-7s %s\n", commands[i].name, commands[i].what);
   fputs("  mach6 help [COMMAND]\n  mach6 --version\n\n"
         "Most people want:  mach6 run -- ./game its arguments\n",
         to);
@@ -76,7 +76,8 @@ int main(int argc, char **argv)
   }
   const struct command *c = find(help ? argv[2] : word);
   if (!c) {
-    say("there is no command '%s'; 'mach6 help' lists them", help ? argv[2] : word);
+    if (!help && strchr(word, '/')) say("there is no command '%s'; did you mean 'mach6 run -- %s'?", word, word);
+    else say("there is no command '%s'; 'mach6 help' lists them", help ? argv[2] : word);
     return EXIT_USAGE;
   }
   char *ask[] = {argv[0], (char *)"--help", NULL};

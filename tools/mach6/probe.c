@@ -103,7 +103,7 @@ static void print_end(const struct m6_probe *probe, double took, enum ending end
   for (unsigned i = 0; i < probe->cpus; i++)
     if (by_cpu[i]) printf("  CPU %-3u %14" PRIu64 "\n", i, by_cpu[i]);
   if (missed) printf("  not counted %9" PRIu64 " (the kernel was in a program already)\n", missed);
-  if (!hits) printf("  never called, or inlined where it is called\n");
+  if (!hits) printf("  never called, inlined where it is called, or nothing ran the file\n");
 }
 
 /* ---- until it ends ---------------------------------------------------------------------------------------------- */

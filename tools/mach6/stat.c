@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../collector/mach6_stats.h"
+#include "../../collector/stats_targets.h"
 #include "../../shm/clock.h"
 #include "../../shm/layout.h"
 #include "../../shm/snapshot.h"
@@ -102,18 +104,38 @@ static pid_t resolve(const char *who, int *status)
   return best;
 }
 
+/* Has it had all the sessions that it grants? */
+static int used_up(pid_t pid)
+{
+  struct m6_target *list;
+  size_t count;
+  int over = 0;
+  if (m6_targets_list(&list, &count) != 0) return 0;
+  for (size_t i = 0; i < count; i++)
+    over |= list[i].pid == pid && list[i].problem == M6_TARGET_FINE && list[i].state != M6_COLLECTING &&
+            list[i].sessions_started >= list[i].sessions_allowed;
+  free(list);
+  return over;
+}
+
 /* What went wrong, in words that say what to do, and its exit status. */
 static int explain(pid_t pid, int error)
 {
   switch (error) {
   case MACH6_ENOTFOUND:
     if (!lives(pid)) return say("there is no process %d", (int)pid), EXIT_NO_PROCESS;
+    if (used_up(pid))
+      return say(
+               "the session of process %d is over, and it grants no other: start it with MACH6_SESSIONS=2 for two, and "
+               "keep the report with 'mach6-collector --out FILE'",
+               (int)pid),
+             EXIT_NO_CAPTURE;
     if (has_file(M6_SEGMENT_PREFIX, pid))
       return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid),
              EXIT_NO_CAPTURE;
-    return say(
-             "mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with LD_PRELOAD=libmach6.so",
-             (int)pid),
+    return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with libmach6.so in "
+               "LD_PRELOAD",
+               (int)pid),
            EXIT_NOT_LOADED;
   case MACH6_EPERM:
     return say("process %d is another user's: ask as that user, or as root (sudo mach6 stat %d)", (int)pid, (int)pid),
@@ -139,6 +161,13 @@ static int explain(pid_t pid, int error)
 
 /* ---- showing it -------------------------------------------------------------------------------------------------- */
 
+static size_t first_lines(const char *text, size_t n, unsigned lines)
+{
+  for (size_t i = 0; i < n; i++)
+    if (text[i] == '\n' && --lines == 0) return i + 1;
+  return n;
+}
+
 static int show(const mach6_stats *s, const struct options *o)
 {
   char *text = NULL;
@@ -154,8 +183,12 @@ static int show(const mach6_stats *s, const struct options *o)
     struct page p = page_on(f, STDOUT_FILENO);
     report(&p, s, REPORT_LIVE, NULL);
     fclose(f);
-    /* One write; home, then what is left of the picture before goes. */
-    if (o->watch > 0 && isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
+    /* One write; home, then what is left of the picture before goes. What does not fit would push the head away. */
+    if (o->watch > 0 && isatty(STDOUT_FILENO)) {
+      struct winsize w;
+      if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 1) n = first_lines(text, n, w.ws_row - 1u);
+      fputs("\033[H\033[J", stdout);
+    }
     fwrite(text, 1, n, stdout);
     if (o->watch > 0 && !isatty(STDOUT_FILENO)) putchar('\n');
   }

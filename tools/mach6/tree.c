@@ -170,11 +170,14 @@ void report_tree(const struct page *p, const mach6_stats *s)
     part(&t, root, M6_NODE_SCOPE, 0);
   }
   t.frames = 0;
-  t.least = frames > 0 ? 0.02 : 0; /* what happens once is worth less room */
-  if (has(root, M6_NODE_STARTUP, 0) || has(root, M6_NODE_SHUTDOWN, 0)) {
-    report_heading(p, frames > 0 ? "Before the first frame, after the last" : "The whole session");
+  t.least = frames > 0 ? 0.02 : 0;                             /* what happens once is worth less room */
+  int ended = mach6_stats_snapshot(s)->state != M6_COLLECTING; /* else there is no end yet */
+  if (has(root, M6_NODE_STARTUP, 0) || (ended && has(root, M6_NODE_SHUTDOWN, 0))) {
+    report_heading(p, frames <= 0 ? "The whole session"
+                      : ended     ? "Before the first frame, after the last"
+                                  : "Before the first frame");
     head(&t);
     part(&t, root, M6_NODE_STARTUP, 0);
-    part(&t, root, M6_NODE_SHUTDOWN, 0);
+    if (ended) part(&t, root, M6_NODE_SHUTDOWN, 0);
   }
 }
