@@ -33,7 +33,7 @@ share() {
   if said=$(awk -v h="$(total_of "$2")" -v w="$(total_of "$3")" -v a="$hot_ns" -v b="$warm_ns" 'BEGIN {
       n = h + w; p = a / (a + b + 1); d = h - n * p; d = d < 0 ? -d : d; limit = 4 * sqrt(n * p * (1 - p)) + 1
       printf "%d and %d samples; measured %.3f; off by %.1f of at most %.1f\n", h, w, p, d, limit
-      exit !(n >= 70 && d <= limit) }'); then ok "$1: shares are what the program measured"; else
+      exit !(n >= 30 && d <= limit) }'); then ok "$1: shares are what the program measured"; else
     not_ok "$1: shares are what the program measured" "$said" "$(head -n 40 "$T")"
   fi
 }
