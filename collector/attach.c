@@ -165,7 +165,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   uint32_t reason = M6_END_NONE;
   if (status == 0) {
     if (image.pidfd >= 0) m6_watch_add(&o.watch, image.pidfd);
-    image.kernel = m6_kernel_open(image.who.pid, options->level, 1);
+    image.kernel = m6_kernel_open(image.who.pid, options->level, NULL, 1);
     reason = m6_control_on(&image, options->level) != 0 ? M6_END_FAILURE : wait_for_start(&o, &image);
     int began = reason == M6_END_NONE;
     if (began) {

@@ -54,6 +54,7 @@ struct m6_kernel_row { /* what the interval that ended with this present was mad
 struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
+  const char *frame_place;
   /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
    * thread's until `ready`. */
   pthread_t opener;
@@ -78,6 +79,8 @@ struct m6_kernel_side {
   uint64_t refreshed_ns;
   uint64_t in_presents, elsewhere;
 
+  void (*each)(void *arg, const struct m6_kernel_frame *f); /* or NULL */
+  void *each_arg;
   struct m6_kernel_row *frames;            /* a ring of M6_FRAMES_RETAINED, by number; NULL: none came */
   struct m6_kernel_frame last[M6_STREAMS]; /* the last boundary of each stream */
   uint32_t stream;                         /* the main one: the first that was seen, until the capture knows better */
@@ -90,8 +93,9 @@ struct m6_kernel_side {
   int stopped;
 };
 
-/* NULL at level memory, or without memory. Opens in the background; `now`: waits until it is done. */
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, int now);
+/* NULL at level memory, or without memory. `frame_place`: frames are the calls of that function (kernel_place.h), and `each` is
+ * told of them; NULL: the shim's presents. Opens in the background; `now`: waits until it is done. */
+struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now);
 /* exec has put another program there. */
 void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);

@@ -22,7 +22,8 @@ enum {
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
-  KEY_READY
+  KEY_READY,
+  KEY_FRAME_SYMBOL
 };
 
 static const struct argp_option options[] = {
@@ -31,6 +32,8 @@ static const struct argp_option options[] = {
   {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
   {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
   {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
+  {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+   "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
@@ -91,6 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
     *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;
@@ -98,6 +102,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
     if (o->run_token != 0 && (o->pid == 0 || ways != 1))
       argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (o->frame_symbol && (o->pid == 0 || ways != 1 || o->run_token != 0))
+      argp_error(state, "--frame-symbol goes with --pid: there is no shim that could be found by a name");
+    if (o->frame_symbol && o->level == M6_LEVEL_MEMORY) o->level = M6_LEVEL_LITE;
     if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
     return 0;
   }
@@ -137,7 +144,7 @@ int main(int argc, char **argv)
   m6_clock_begin();
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   struct m6_error e = {M6_EXIT_OK, ""};
-  int status = o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
+  int status = o.frame_symbol ? m6_frame_session(&o, &e) : o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
   if (status != M6_EXIT_OK) m6_say(M6_QUIET, "%s", e.text);
   return status;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shm/present.h"
 #include "utf8.h"
 
 struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
@@ -222,7 +223,8 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
                                   0,
                                   from->tid,
                                   from->kind};
-    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+    if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
+      put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -349,7 +351,7 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
 {
-  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame)) return 0;
+  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame) || (s->unseen & M6_UNSEEN_NO_SHIM)) return 0;
   double pairs = ((double)(c->now.allocs - c->base.allocs) + (double)s->frees) / 2;
   double ns = pairs * p->pair + (double)(c->marks + s->records_lost) * p->scope + (double)s->presents * p->frame;
   return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;

@@ -197,7 +197,7 @@ static void follow(struct run *r)
     r->follow.moves++;
     for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
     m6_kernel_close(r->kernel);
-    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, 0);
+    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, NULL, 0);
   }
   for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
   b->kernel = r->kernel;

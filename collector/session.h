@@ -25,7 +25,8 @@
 struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
-  uint64_t run_token; /* 0: attach */
+  uint64_t run_token;       /* 0: attach */
+  const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
@@ -61,5 +62,6 @@ const char *m6_end_words(uint32_t reason);
 /* An exit status; *e filled when it is not 0. */
 int m6_attach(const struct m6_options *options, struct m6_error *e);
 int m6_run(const struct m6_options *options, struct m6_error *e);
+int m6_frame_session(const struct m6_options *options, struct m6_error *e);
 
 #endif

@@ -11,9 +11,10 @@
 struct launch {
   char **argv; /* the program and its arguments */
   const struct program *program;
-  const char *level; /* NULL: the collector's default */
-  unsigned ttl;      /* 0: the collector's default */
-  int profile;       /* 0: only run it */
+  const char *level;        /* NULL: the collector's default */
+  unsigned ttl;             /* 0: the collector's default */
+  const char *frame_symbol; /* frames by this function, and no shim; NULL: the usual */
+  int profile;              /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */
   pid_t game, collector, witness;

@@ -44,7 +44,8 @@ void report_spike_causes(const struct page *p, const mach6_stats *h, uint32_t sp
   if (c->major)
     at += (size_t)snprintf(line + at, sizeof line - at, "; %s page fault%s from disk", t_count(c->major),
                            c->major == 1 ? "" : "s");
-  if (c->calls) snprintf(line + at, sizeof line - at, "; %s system calls", t_count(c->calls));
+  if (c->calls)
+    snprintf(line + at, sizeof line - at, "; %s system call%s", t_count(c->calls), c->calls == 1 ? "" : "s");
   t_wrap(p, 4, line);
 }
 

@@ -22,7 +22,7 @@
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level, *folded;
+  const char *json, *out, *level, *folded, *frame_symbol;
   unsigned ttl;
   int quiet;
   char **argv; /* the program and what belongs to it */
@@ -128,7 +128,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED };
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED, KEY_FRAME_SYMBOL };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -139,6 +139,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
   case KEY_FOLDED: o->folded = arg; break;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; break;
   case KEY_LEVEL:
     if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
@@ -159,6 +160,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     break;
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
+    if (o->frame_symbol && !o->level) o->level = "lite";
+    if (o->frame_symbol && strcmp(o->level, "memory") == 0)
+      argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
     if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
       argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
@@ -173,6 +177,10 @@ int m6_run(int argc, char **argv)
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
     {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
     {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
+     0},
+    {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+     "Without the shim, for programs that present nothing or are static: a frame is from one call of SYMBOL to the "
+     "next",
      0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
@@ -203,7 +211,10 @@ int m6_run(int argc, char **argv)
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
   program_inspect(&program);
-  if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
+  if (o.frame_symbol) { /* any program will do; only the collector is needed */
+    if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+      snprintf(why, sizeof why, "the collector is missing (%s: %s)", collector, strerror(error));
+  } else if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
   else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
     snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
              strerror(error));
@@ -216,6 +227,7 @@ int m6_run(int argc, char **argv)
   }
   l.argv = o.argv;
   l.level = o.level;
+  l.frame_symbol = o.frame_symbol;
   l.ttl = o.ttl;
   int status = launch_start(&l, shim, collector);
   if (status) return status;
@@ -225,6 +237,7 @@ int m6_run(int argc, char **argv)
   if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
     snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
   if (!s) {
+    if (!*why && o.frame_symbol) snprintf(why, sizeof why, "its collector ended early");
     if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
