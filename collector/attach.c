@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
 
@@ -71,6 +72,8 @@ static void ask(void *arg)
     a->image.capture = NULL;
     a->o.published = NULL;
   }
+  m6_kernel_close(a->image.kernel);
+  a->image.kernel = m6_kernel_open(a->image.who.pid, a->o.options->level, NULL, 1);
   a->asked_ns = m6_monotonic_ns();
   a->told = a->began = 0;
   m6_control_on(&a->image, a->o.options->level); /* a segment that is gone is seen at the next poll */
@@ -216,6 +219,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   }
   m6_image_release(&a.image, a.image.dead);
   if (a.image.capture) m6_capture_close(a.image.capture);
+  m6_kernel_close(a.image.kernel);
   free(a.image.capture);
   m6_outlets_close(&a.o);
   return status;

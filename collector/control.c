@@ -1,6 +1,8 @@
 /* control.c - see control.h. */
 #include "control.h"
 
+#include "kernel_side.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +160,7 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
   *got = (struct m6_drained){0, 0};
   struct m6_control now;
+  m6_kernel_poll(i->kernel); /* before the rings: every record that a sample is compared with is there then */
   if (m6_control_read(i, &now) != 0) return -1;
   if (i->capture == NULL) {
     if (now.state == M6_INERT || now.rings_used == 0) return 0;
@@ -166,7 +169,10 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
     if (e) return 0; /* no memory now: its rings fill up, and it is tried again */
   }
   struct call c = {.i = i, .got = got};
-  return m6_image_guarded(i, drain, &c);
+  m6_kernel_join(i->kernel, i->capture);
+  int e = m6_image_guarded(i, drain, &c);
+  m6_kernel_drained(i->kernel, i->capture);
+  return e;
 }
 
 static void sample(void *arg)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "budgets.h"
+#include "kernel_side.h"
 #include "session.h"
 
 const char *m6_end_words(uint32_t reason)
@@ -50,8 +51,10 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
   o->poll_ms = M6_POLL_BUSY_MS;
-  o->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
-  if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%u bytes)", M6_SNAPSHOT_BYTES_MAX);
+  m6_bounds_begin(&o->bounds, options->level, 1, m6_monotonic_ns());
+  o->room = options->level == M6_LEVEL_MEMORY ? M6_SNAPSHOT_LIVE_MAX : M6_SNAPSHOT_BYTES_MAX;
+  o->block = aligned_alloc(64, o->room);
+  if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
   if ((error = m6_command_open(&o->commands)) != 0)
@@ -59,8 +62,6 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
            strerror(error));
   else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
   m6_calibrate_start(&o->calibration);
-  if (options->level != M6_LEVEL_MEMORY)
-    m6_say(M6_VERBOSE, "this build has no kernel programs: the level is recorded, what it would add is not collected");
   return 0;
 }
 
@@ -77,6 +78,9 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (i->capture == NULL) return;
   m6_image_look(i);
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
+  if (final) m6_kernel_stop(i->kernel);
+  if (final) m6_kernel_drained(i->kernel, i->capture);
+  const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
   m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
   m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
   m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
@@ -98,12 +102,14 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
     .govern = &o->bounds.snap,
+    .appendix = appendix,
+    .room = final ? o->room : M6_SNAPSHOT_LIVE_MAX,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
   o->live_ns = m6_monotonic_ns();
   if (!final) {
     const struct m6_snapshot *s = o->block;
-    struct m6_spent spent = {o->live_ns, s->shim_ns, 0, own_cpu_ns(), i->cpu_ns};
+    struct m6_spent spent = {o->live_ns, s->shim_ns, s->kernel.kernel_ns, own_cpu_ns(), i->cpu_ns};
     o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(s->price_pair_ns));
   }
   if (o->published != i) {
@@ -115,7 +121,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     o->published = i;
   }
   int e = m6_live_publish(&o->live, o->block, bytes, final);
-  if (e && e != EBADF && !o->told_no_room++)
+  if (e && e != EBADF && e != E2BIG && !o->told_no_room++) /* too big: a final one, whose file goes away now */
     m6_say(M6_NORMAL, "live stats could not be written: %s; the session goes on", strerror(e));
   if (final && o->options->final_fd >= 0 && (e = m6_write_all(o->options->final_fd, o->block, bytes)) != 0)
     m6_say(M6_NORMAL, "the final snapshot could not be written to descriptor %d: %s", o->options->final_fd,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shm/present.h"
 #include "utf8.h"
 
 struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
@@ -142,7 +143,7 @@ static void put_node(struct m6_capture *c, struct writer *w, uint32_t node, uint
 static int worth_showing(const struct m6_capture *c, uint32_t node)
 {
   const struct m6_node *x = &c->tree.nodes[node];
-  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost;
+  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost || x->samples;
 }
 
 /* Visible is what has statistics, and what lies above it. */
@@ -222,7 +223,8 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
                                   0,
                                   from->tid,
                                   from->kind};
-    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+    if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
+      put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -352,7 +354,7 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
 {
-  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame)) return 0;
+  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame) || (s->unseen & M6_UNSEEN_NO_SHIM)) return 0;
   double pairs = ((double)(c->now.allocs - c->base.allocs) + (double)s->frees) / 2;
   double ns = pairs * p->pair + (double)(c->marks + s->records_lost) * p->scope + (double)s->presents * p->frame;
   return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
@@ -409,7 +411,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
   w->text = w->base + before_text;
-  w->text_room = (uint32_t)(M6_SNAPSHOT_BYTES_MAX - before_text);
+  w->text_room = (uint32_t)((o->room ? o->room : M6_SNAPSHOT_LIVE_MAX) - before_text);
 
   s->magic = M6_SNAPSHOT_MAGIC;
   s->version = M6_SNAPSHOT_VERSION;
@@ -482,11 +484,20 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   s->frames_offset = at;
   if (final) s->frame_count = put_frames(c, (struct m6_snap_frame *)(w->base + at));
   at += s->frame_count * sizeof(struct m6_snap_frame);
+  uint32_t more_bytes = 0, more_at = 0;
+  if (o->appendix) {
+    const char *more = o->appendix->text(o->appendix->arg, &more_bytes);
+    size_t length = more_bytes;
+    more_at = put_text(w, more, &length);
+    if (length < more_bytes) more_at = UINT32_MAX;
+  }
   s->text_offset = at;
   s->text_bytes = w->text_bytes;
   memmove(w->base + at, w->text, w->text_bytes);
   at += w->text_bytes;
   while (at % 8) w->base[at++] = 0;
+  if (o->appendix && more_at != UINT32_MAX)
+    at = o->appendix->append(o->appendix->arg, c, s, more_at, at, o->room ? o->room : M6_SNAPSHOT_LIVE_MAX);
   s->bytes = at;
   return at;
 }

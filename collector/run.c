@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
 
@@ -21,7 +22,13 @@ struct run {
   uint64_t dead_images, dead_allocs; /* of images that were let go */
   uint64_t scan_ns;                  /* when the segments' folder was last looked through */
   int retry;                         /* a segment was seen that was not finished */
-  struct m6_error refused;           /* why the direct child's segment is of no use; status 0: nothing was refused */
+  struct m6_kernel_side *kernel;     /* of the image that may be main */
+  struct m6_kernel_follow {          /* where it goes */
+    pid_t pid;
+    uint64_t since_ns; /* it has been the best one */
+    uint32_t moves;
+  } follow;
+  struct m6_error refused; /* why the direct child's segment is of no use; status 0: nothing was refused */
 };
 
 static uint64_t allocs(const struct m6_image *i) { return i->now.allocs - i->base.allocs; }
@@ -171,6 +178,32 @@ static void choose_main(struct run *r)
   }
 }
 
+#define FOLLOW_NS 300000000ull /* a better image must have been it for so long */
+#define FOLLOW_MAX 8u          /* a run of many small programs is not worth loading programs for each */
+
+/* The kernel side belongs to the process that is, or will be, the main one: opened as soon as its shim shows itself, moved when
+ * another one turns out to be it. A new image of the same process (exec) keeps it. */
+static void follow(struct run *r)
+{
+  if (r->o.options->level == M6_LEVEL_MEMORY) return;
+  struct m6_image *b = best(r);
+  if (b == NULL || b->dead || (b->kernel != NULL && b->kernel == r->kernel)) return;
+  uint64_t now = m6_monotonic_ns();
+  if (r->kernel != NULL && r->kernel->pid == b->who.pid) {
+    m6_kernel_changed(r->kernel);
+  } else {
+    if (r->follow.pid != b->who.pid) r->follow.pid = b->who.pid, r->follow.since_ns = now;
+    if (r->kernel != NULL && b != r->main && now - r->follow.since_ns < FOLLOW_NS) return;
+    if (r->follow.moves == FOLLOW_MAX) return;
+    r->follow.moves++;
+    for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
+    m6_kernel_close(r->kernel);
+    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, NULL, 0);
+  }
+  for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
+  b->kernel = r->kernel;
+}
+
 static struct m6_drained poll_images(struct run *r, int beat, int look)
 {
   struct m6_drained all = {0, 0};
@@ -199,6 +232,7 @@ static struct m6_drained poll_images(struct run *r, int beat, int look)
   }
   if (r->main == NULL) choose_main(r);
   if (died) let_go(r);
+  follow(r);
   return all;
 }
 
@@ -311,6 +345,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(s.life.end));
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
+  m6_kernel_close(r.kernel);
   free(r.images);
   m6_outlets_close(&r.o);
   return status;

@@ -29,7 +29,8 @@
 struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
-  uint64_t run_token; /* 0: attach */
+  uint64_t run_token;       /* 0: attach */
+  const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
@@ -48,6 +49,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   struct m6_live live;
   struct m6_image *published; /* whose live stats these are */
   void *block;
+  size_t room; /* of it */
   uint64_t publishes, live_ns, cpu_start_ns;
   int poll_ms; /* how long it slept the last time */
   int told_no_room;
@@ -101,5 +103,6 @@ void m6_session_run(struct m6_session *s);
 /* An exit status; *e filled when it is not 0. */
 int m6_attach(const struct m6_options *options, struct m6_error *e);
 int m6_run(const struct m6_options *options, struct m6_error *e);
+int m6_frame_session(const struct m6_options *options, struct m6_error *e);
 
 #endif

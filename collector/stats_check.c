@@ -143,5 +143,6 @@ int m6_snapshot_check(const void *block, size_t bytes)
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;
   int tree = tree_ok(s);
+  if (tree > 0 && !m6_snapshot_check_kernel(s)) return MACH6_EINVALID;
   return tree > 0 ? MACH6_OK : tree < 0 ? MACH6_ENOMEM : MACH6_EINVALID;
 }

@@ -2,8 +2,9 @@
  *
  *   stats.c          open, refresh, navigate: the only file that touches files
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
+ *   stats_check_kernel.c  the same, of the kernel side's part; stats_kernel.c makes that easy to read
  *   payload.c        a node as {label, stats, children}
- *   payload_report.c the whole report
+ *   payload_report.c the whole report; payload_kernel.c its key "kernel"
  *   payload_encode.c a JSON value as text or as msgpack
  */
 #ifndef M6_STATS_INTERNAL_H
@@ -42,12 +43,14 @@ struct mach6_stats {
   struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */
   struct mach6_node *nodes; /* snap->node_count of them */
   char *labels;             /* their texts, one after the other */
+  uint64_t *samples;        /* of each node and all below it; NULL: none are collected */
 };
 
 /* 0, or MACH6_EVERSION or MACH6_EINVALID. After 0 every count, offset, link and text of the block can be used without a
  * further look: regions lie inside `bytes` and do not start in the head, links form one tree that reaches every node,
  * texts are UTF-8 without NUL. `block` is 8-aligned and private to the caller. */
 int m6_snapshot_check(const void *block, size_t bytes) M6_HIDDEN;
+int m6_snapshot_check_kernel(const struct m6_snapshot *s) M6_HIDDEN; /* 1 = it is; the rest of the block was checked */
 /* 1 when all of it is valid UTF-8 (RFC 3629: no surrogates, shortest forms) without NUL. */
 int m6_utf8_valid(const char *text, size_t n) M6_HIDDEN;
 
@@ -68,6 +71,20 @@ static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (co
 /* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
  * not known. */
 double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
+#define M6_SECTION(name, type, offset)                                                                                 \
+  static inline const type *name(const struct m6_snapshot *s)                                                          \
+  {                                                                                                                    \
+    return (const type *)((const char *)s + s->kernel.offset);                                                         \
+  }
+M6_SECTION(m6_snap_refusals, struct m6_snap_refusal, refusals_offset)
+M6_SECTION(m6_snap_threads, struct m6_snap_thread, threads_offset)
+M6_SECTION(m6_snap_calls, struct m6_snap_call, calls_offset)
+M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
+M6_SECTION(m6_snap_samples, uint64_t, samples_offset)
+M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
+M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
+M6_SECTION(m6_snap_folded, char, folded_offset)
+#undef M6_SECTION
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;

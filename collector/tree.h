@@ -55,6 +55,7 @@ struct m6_node {
 
   uint64_t count, abandoned, lost, allocs;
   uint64_t time_sum, time_max, own_time, own_allocs;
+  uint64_t samples; /* of the CPU, that fell to itself; a private top's are its thread's, outside of all scopes */
   int64_t d_sum, d_max;
   struct m6_reservoir times;
   UT_hash_handle hh;

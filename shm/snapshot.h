@@ -1,8 +1,9 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
  * A snapshot is one self-contained block: struct m6_snapshot, then nodes, then spikes, then retained frames (final
- * snapshots only), then text. It travels two ways: in the live-stats file, under a seqlock, twice, so that a reader
- * nearly always finds one at rest; and as the plain contents of a file descriptor when a session has ended.
+ * snapshots only), then text, then what the kernel side adds (snapshot_kernel.h). It travels two ways: in the
+ * live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; and as the plain contents
+ * of a file descriptor when a session has ended.
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
  * namespace counts, mode 0600, owned by the target's user; the collector is its only writer. Readers check every count
@@ -17,9 +18,10 @@
 
 #include "budget.h"
 #include "snapshot_govern.h"
+#include "snapshot_kernel.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 1u
+#define M6_SNAPSHOT_VERSION 2u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
@@ -170,6 +172,8 @@ struct m6_snapshot {
   struct m6_snap_point series[M6_SERIES];
   uint32_t histogram[M6_HIST_BUCKETS];
   struct m6_snap_govern govern;
+
+  struct m6_snap_kernel kernel;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };
@@ -191,6 +195,7 @@ struct m6_stats_head {
 };
 _Static_assert(sizeof(struct m6_stats_head) == 64, "one cache line");
 #define M6_STATS_PLACES_OFFSET 4096u
-#define M6_SNAPSHOT_BYTES_MAX (8u << 20)
+#define M6_SNAPSHOT_LIVE_MAX (8u << 20)   /* one place of the live-stats file; enough for level memory's final one */
+#define M6_SNAPSHOT_BYTES_MAX (16u << 20) /* a final snapshot with the kernel side's rows for each frame */
 
 #endif

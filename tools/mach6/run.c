@@ -23,7 +23,7 @@
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level, *sessions, *session_frames, *budgets[8];
+  const char *json, *out, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
   unsigned ttl, budget_count;
   int quiet;
   char **argv; /* the program and what belongs to it */
@@ -118,13 +118,18 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
   }
   if (o->json)
     save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
+  if (o->folded && s) {
+    const struct m6_snapshot *k = mach6_stats_snapshot(s);
+    if (k->kernel.folded_more) say("--folded %s: the stacks are too many for one report", o->folded);
+    save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
+  }
   if (o->out)
     save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_SESSIONS, KEY_FRAMES, KEY_BUDGET };
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_SESSIONS, KEY_FRAMES, KEY_BUDGET, KEY_FOLDED, KEY_FRAME_SYMBOL };
 
 /* Is it a number from `low` to `high`, in digits alone? */
 static int counts(const char *text, unsigned long low, unsigned long high)
@@ -143,6 +148,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   switch (key) {
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
+  case KEY_FOLDED: o->folded = arg; break;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; break;
   case KEY_LEVEL:
     if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
@@ -177,6 +184,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
     if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
+    if (o->frame_symbol && !o->level) o->level = "lite";
+    if (o->frame_symbol && strcmp(o->level, "memory") == 0)
+      argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
+    if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
+      argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -188,6 +200,12 @@ int m6_run(int argc, char **argv)
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
     {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
+     0},
+    {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+     "Without the shim, for programs that present nothing or are static: a frame is from one call of SYMBOL to the "
+     "next",
+     0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
     {"sessions", KEY_SESSIONS, "N", 0,
@@ -212,14 +230,19 @@ int m6_run(int argc, char **argv)
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out))) return EXIT_RUN_FAILED;
+  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out)) ||
+      (o.folded && save_check("--folded", o.folded)))
+    return EXIT_RUN_FAILED;
 
   int error = program_find(o.argv[0], &program);
   if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
   program_inspect(&program);
-  if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
+  if (o.frame_symbol) { /* any program will do; only the collector is needed */
+    if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+      snprintf(why, sizeof why, "the collector is missing (%s: %s)", collector, strerror(error));
+  } else if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
   else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
     snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
              strerror(error));
@@ -232,6 +255,7 @@ int m6_run(int argc, char **argv)
   }
   l.argv = o.argv;
   l.level = o.level;
+  l.frame_symbol = o.frame_symbol;
   l.ttl = o.ttl;
   l.sessions = o.sessions;
   l.session_frames = o.session_frames;
@@ -247,6 +271,7 @@ int m6_run(int argc, char **argv)
     if (!*why && l.collector_signal)
       snprintf(why, sizeof why, "its collector was killed by signal %d (%s)", l.collector_signal,
                strsignal(l.collector_signal));
+    else if (!*why && o.frame_symbol) snprintf(why, sizeof why, "its collector ended early");
     else if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
