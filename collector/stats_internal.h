@@ -63,6 +63,22 @@ static inline const struct m6_snap_frame *m6_snap_frames(const struct m6_snapsho
 {
   return (const struct m6_snap_frame *)((const char *)s + s->frames_offset);
 }
+static inline const struct m6_snap_bucket *m6_snap_buckets(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_bucket *)((const char *)s + s->buckets_offset);
+}
+static inline const struct m6_snap_growth *m6_snap_growths(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_growth *)((const char *)s + s->growth_offset);
+}
+static inline const struct m6_snap_stall *m6_snap_stalls(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_stall *)((const char *)s + s->stalls_offset);
+}
+static inline const float *m6_snap_samples(const struct m6_snapshot *s)
+{
+  return (const float *)((const char *)s + s->samples_offset);
+}
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */

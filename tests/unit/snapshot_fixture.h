@@ -19,6 +19,10 @@ struct fx {
   struct m6_snap_node *nodes;
   struct m6_snap_spike spikes[M6_SPIKES_RETAINED];
   struct m6_snap_frame *frames;
+  struct m6_snap_bucket *buckets;
+  struct m6_snap_growth *growth;
+  struct m6_snap_stall *stalls;
+  float *samples;
   char *text;
 };
 
@@ -71,6 +75,10 @@ static inline void fx_init(struct fx *f, const char *name)
   memset(f, 0, sizeof *f);
   f->nodes = calloc(M6_NODES_MAX, sizeof *f->nodes);
   f->frames = calloc(M6_FRAMES_RETAINED, sizeof *f->frames);
+  f->buckets = calloc(M6_BUCKETS_RETAINED, sizeof *f->buckets);
+  f->growth = calloc(M6_GROWTH_RETAINED, sizeof *f->growth);
+  f->stalls = calloc(M6_STALLS_RETAINED, sizeof *f->stalls);
+  f->samples = calloc(M6_NODES_MAX * M6_RESERVOIR, sizeof *f->samples);
   struct m6_snapshot *h = &f->head;
   h->magic = M6_SNAPSHOT_MAGIC;
   h->version = M6_SNAPSHOT_VERSION;
@@ -105,13 +113,21 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
   h->nodes_offset = sizeof *h;
   h->spikes_offset = h->nodes_offset + h->node_count * sizeof *f->nodes;
   h->frames_offset = h->spikes_offset + h->spike_count * sizeof *f->spikes;
-  h->text_offset = h->frames_offset + h->frame_count * sizeof *f->frames;
+  h->buckets_offset = h->frames_offset + h->frame_count * sizeof *f->frames;
+  h->growth_offset = h->buckets_offset + h->bucket_count * sizeof *f->buckets;
+  h->stalls_offset = h->growth_offset + h->growth_count * sizeof *f->growth;
+  h->samples_offset = h->stalls_offset + h->stall_count * sizeof *f->stalls;
+  h->text_offset = h->samples_offset + h->sample_count * sizeof *f->samples;
   h->bytes = (h->text_offset + h->text_bytes + 7) & ~7ull;
   char *b = calloc(1, h->bytes);
   memcpy(b, h, sizeof *h);
   memcpy(b + h->nodes_offset, f->nodes, h->node_count * sizeof *f->nodes);
   memcpy(b + h->spikes_offset, f->spikes, h->spike_count * sizeof *f->spikes);
   memcpy(b + h->frames_offset, f->frames, h->frame_count * sizeof *f->frames);
+  memcpy(b + h->buckets_offset, f->buckets, h->bucket_count * sizeof *f->buckets);
+  memcpy(b + h->growth_offset, f->growth, h->growth_count * sizeof *f->growth);
+  memcpy(b + h->stalls_offset, f->stalls, h->stall_count * sizeof *f->stalls);
+  memcpy(b + h->samples_offset, f->samples, h->sample_count * sizeof *f->samples);
   memcpy(b + h->text_offset, f->text, h->text_bytes);
   *bytes = h->bytes;
   return (struct m6_snapshot *)b;
@@ -121,6 +137,10 @@ static inline void fx_free(struct fx *f)
 {
   free(f->nodes);
   free(f->frames);
+  free(f->buckets);
+  free(f->growth);
+  free(f->stalls);
+  free(f->samples);
   free(f->text);
 }
 
