@@ -1,6 +1,7 @@
 /* stats_internal.h - what the files of libmach6stats share. Not installed; nothing here is exported from the library.
  *
- *   stats.c          open, refresh, navigate: the only file that touches files
+ *   stats.c          open, refresh, navigate; with stats_load.c the only files that touch files
+ *   stats_load.c     a dump, by dump_read.c (dump.h)
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
  *   payload.c        a node as {label, stats, children}
  *   payload_report.c the whole report
@@ -42,7 +43,14 @@ struct mach6_stats {
   struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */
   struct mach6_node *nodes; /* snap->node_count of them */
   char *labels;             /* their texts, one after the other */
+  int from_dump;
+  struct mach6_dump_info dump;
 };
+
+/* As mach6_stats_load; *info says where it broke also when nothing could be saved. */
+int m6_stats_load(const char *path, mach6_stats **out, struct mach6_dump_info *info) M6_HIDDEN;
+/* Is it less than the whole recording? Then a sentence that says why, in `out`; else 0 and "". */
+int m6_stats_not_whole(const mach6_stats *s, char *out, size_t room) M6_HIDDEN;
 
 /* 0, or MACH6_EVERSION or MACH6_EINVALID. After 0 every count, offset, link and text of the block can be used without a
  * further look: regions lie inside `bytes` and do not start in the head, links form one tree that reaches every node,
@@ -80,6 +88,9 @@ static inline const float *m6_snap_samples(const struct m6_snapshot *s)
   return (const float *)((const char *)s + s->samples_offset);
 }
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
+
+/* stats.c: takes the block over, whatever the answer is. */
+int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
