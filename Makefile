@@ -79,7 +79,7 @@ KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
 KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
-COLL_LIBS := -lelf -lm
+COLL_LIBS := -lelf -luring -lmsgpackc -lm
 $B/collector/%.o: collector/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

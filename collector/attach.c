@@ -189,6 +189,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   m6_image_release(&image, image.dead);
   if (image.capture) m6_capture_close(image.capture);
   free(image.capture);
+  if (status == 0 && o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&o);
   return status;
 }

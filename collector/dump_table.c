@@ -66,8 +66,8 @@ static const struct m6_field nodes[] = {
 #define ROW struct m6_snap_spike
 #define CAUSE(n, k)                                                                                                    \
   F(M6_U32, "cause" n ".node", cause[k].node)                                                                          \
-  F(M6_U32, "cause" n ".calls", cause[k].calls) F(M6_U64, "cause" n ".time", cause[k].time)                            \
-    F(M6_U64, "cause" n ".allocs", cause[k].allocs)
+  F(M6_U32, "cause" n ".calls", cause[k].calls)                                                                        \
+  F(M6_U64, "cause" n ".time", cause[k].time) F(M6_U64, "cause" n ".allocs", cause[k].allocs)
 static const struct m6_field spikes[] = {SAME(M6_U64, frame) SAME(M6_U64, time) SAME(M6_U64, median) SAME(
   M6_U64, at) SAME(M6_U64, allocs) SAME(M6_I64, d) CAUSE("1", 0) CAUSE("2", 1) CAUSE("3", 2)};
 _Static_assert(M6_SPIKE_CAUSES == 3, "each has its columns");

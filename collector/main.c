@@ -19,6 +19,7 @@ enum {
   KEY_LEVEL = 'l',
   KEY_QUIET = 'q',
   KEY_VERBOSE = 'v',
+  KEY_OUT = 'o',
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
@@ -31,11 +32,13 @@ static const struct argp_option options[] = {
   {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
   {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
   {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
+  {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
   {"final-fd", KEY_FINAL, "FD", 0, "Write the final snapshot to this descriptor", 4},
-  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end, or has a byte", 4},
+  {"end-fd", KEY_END, "FD", 0,
+   "The run is over when this descriptor is at its end, or has what waitpid said of the child (an int)", 4},
   {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
   {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -91,6 +94,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
     *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
+  case KEY_OUT: o->out = arg; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;

@@ -10,6 +10,7 @@
 
 struct m6_watch {
   int epoll, inotify, signals, end;
+  int ending_known, ending; /* what waitpid said of a run's direct child, when the end descriptor brought it */
 };
 struct m6_woken {
   int signal;  /* number of one that asks for the end, or 0 */

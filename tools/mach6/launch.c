@@ -262,6 +262,7 @@ static void become_collector(const struct launch *l, const char *collector, uint
   int n = 11;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
+  if (l->out) args[n++] = "--out", args[n++] = l->out;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);
@@ -410,7 +411,8 @@ int launch_finish(struct launch *l)
     l->witness = 0;
   }
   if (l->end_fd >= 0) {
-    if (write(l->end_fd, "", 1) != 1) {} /* a collector that died before: SIGPIPE is blocked */
+    /* How it ended, for the dump. A collector that died before: SIGPIPE is blocked. */
+    if (write(l->end_fd, &l->status, sizeof l->status) != sizeof l->status) {}
     close(l->end_fd);
     l->end_fd = -1;
   }

@@ -13,6 +13,7 @@ struct launch {
   const struct program *program;
   const char *level; /* NULL: the collector's default */
   unsigned ttl;      /* 0: the collector's default */
+  const char *out;   /* where the collector writes its dump, an absolute path; NULL: no dump */
   int profile;       /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
 #include "../../shm/budget.h"
 #include "launch.h"
@@ -99,6 +100,28 @@ static json_t *with_ending(json_t *o, const struct launch *l)
   return o;
 }
 
+/* To what is no file of its own (a pipe, a device, '-'): the collector writes files, beside which it can make another. */
+static void save_dump(const char *path, const struct launch *l, const mach6_stats *s)
+{
+  struct m6_snapshot *copy = malloc(s->snap->bytes);
+  char *bytes = NULL;
+  size_t n = 0;
+  const char *object;
+  FILE *f = open_memstream(&bytes, &n);
+  if (!copy || !f) return free(copy), say("--out %s: %s", path, strerror(ENOMEM));
+  memcpy(copy, s->snap, s->snap->bytes);
+  copy->ending_known = 1;
+  copy->ending = l->status;
+  struct m6_encoder *e = m6_dump_encoder(copy, 0);
+  ssize_t got = -1;
+  while (e && (got = m6_dump_next(e, &object)) > 0) fwrite(object, 1, (size_t)got, f);
+  m6_dump_encoder_free(e);
+  if (fclose(f) || got < 0) say("--out %s: %s", path, strerror(ENOMEM));
+  else save("--out", path, bytes, n);
+  free(bytes);
+  free(copy);
+}
+
 static void finish(const struct launch *l, const struct options *o, mach6_stats *s, const char *why_not)
 {
   struct page p = page_on(stderr, STDERR_FILENO);
@@ -117,8 +140,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
   }
   if (o->json)
     save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
-  if (o->out)
-    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
+  if (o->out && !l->out && s) save_dump(o->out, l, s);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -159,11 +181,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   return 0;
 }
 
+/* An absolute path: the collector works in another folder. */
+static int realpath_of(const char *path, char out[PATH_MAX])
+{
+  char here[PATH_MAX];
+  if (*path == '/') return snprintf(out, PATH_MAX, "%s", path) < PATH_MAX;
+  return getcwd(here, sizeof here) && snprintf(out, PATH_MAX, "%s/%s", here, path) < PATH_MAX;
+}
+
 int m6_run(int argc, char **argv)
 {
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
-    {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff and gate", 0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
@@ -180,7 +210,7 @@ int m6_run(int argc, char **argv)
   struct options o = {0};
   struct program program;
   struct launch l = {.program = &program, .profile = 1};
-  char shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
+  char out[PATH_MAX] = "", shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
@@ -204,6 +234,7 @@ int m6_run(int argc, char **argv)
   }
   l.argv = o.argv;
   l.level = o.level;
+  l.out = o.out && save_is_file(o.out) && realpath_of(o.out, out) ? out : NULL;
   l.ttl = o.ttl;
   int status = launch_start(&l, shim, collector);
   if (status) return status;
@@ -217,6 +248,7 @@ int m6_run(int argc, char **argv)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);
+    if (o.out) say("no dump: %s is as it was", o.out);
   }
   finish(&l, &o, s, why);
   mach6_stats_close(s);
