@@ -29,9 +29,9 @@ static inline double dg_normal(struct m6_rng *r)
   return sqrt(-2 * log(dg_uniform(r))) * cos(2 * M_PI * dg_uniform(r));
 }
 
-static inline int dg_by_value(const void *a, const void *b)
+static inline int dg_by_double(const void *a, const void *b)
 {
-  float x = *(const float *)a, y = *(const float *)b;
+  double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
