@@ -16,6 +16,10 @@ static const struct command {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
   {"ps", m6_ps, "list the processes that mach6 is loaded in"},
+  {"report", m6_report, "show what a dump holds (mach6 run --out FILE writes one)"},
+  {"export", m6_export, "write a dump as JSON, CSV, a trace or flame graph stacks"},
+  {"diff", m6_diff, "say what changed between two dumps, and how sure that is"},
+  {"gate", m6_gate, "check a dump against bounds, for builds"},
   {"doctor", mach6_doctor_main, "show what works on this machine, and what opens the rest"},
   {"probe", mach6_probe_main, "count how often one function is called"},
 };

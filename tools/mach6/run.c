@@ -17,6 +17,7 @@
 #include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
 #include "../../shm/budget.h"
+#include "dumpfile.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
@@ -30,15 +31,6 @@ struct options {
 };
 
 /* ---- how it ended ------------------------------------------------------------------------------------------------ */
-
-static const char *ending(int status)
-{
-  static char text[128];
-  if (WIFSIGNALED(status))
-    snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
-  return text;
-}
 
 /* Ends as the game did. */
 static int leave(const struct launch *l)
@@ -132,7 +124,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     if (f) {
       p.to = f;
       fputc('\n', f);
-      report(&p, s, REPORT_ALL, ending(l->status));
+      report(&p, s, REPORT_ALL, ending_words(l->status));
       fclose(f);
       fwrite(text, 1, n, stderr);
       free(text);
