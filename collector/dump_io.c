@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct m6_io {
-  int use_ring, pending;
+  int use_ring, pending; /* pending: completions that are still to come */
   struct m6_io_op op;
   struct io_uring ring;
   pthread_t thread;
@@ -27,8 +27,11 @@ static ssize_t plainly(const struct m6_io_op *op)
   switch (op->what) {
   case M6_IO_WRITE: n = pwrite(op->fd, op->bytes, op->n, op->at); break;
   case M6_IO_SYNC: n = fsync(op->fd); break;
-  case M6_IO_LINK: n = linkat(AT_FDCWD, op->from, op->fd, op->to, AT_SYMLINK_FOLLOW); break;
-  case M6_IO_RENAME: n = renameat(op->fd, op->from, op->fd, op->to); break;
+  case M6_IO_NAME:
+    n = linkat(AT_FDCWD, op->from, op->fd, op->temp, AT_SYMLINK_FOLLOW);
+    if (n < 0 && errno != EEXIST) break; /* it has it already: from a first try, in which the second step was refused */
+    __attribute__((fallthrough));
+  case M6_IO_RENAME: n = renameat(op->fd, op->temp, op->fd, op->to); break;
   }
   return n < 0 ? -errno : n;
 }
@@ -84,6 +87,7 @@ struct m6_io *m6_io_open(int plain, int *refused)
 void m6_io_start(struct m6_io *io, const struct m6_io_op *op)
 {
   io->pending = 1;
+  io->result = 0;
   if (!io->use_ring) {
     pthread_mutex_lock(&io->lock);
     io->op = *op;
@@ -104,8 +108,13 @@ void m6_io_start(struct m6_io *io, const struct m6_io_op *op)
   switch (op->what) {
   case M6_IO_WRITE: io_uring_prep_write(q, op->fd, op->bytes, (unsigned)op->n, (__u64)op->at); break;
   case M6_IO_SYNC: io_uring_prep_fsync(q, op->fd, 0); break;
-  case M6_IO_LINK: io_uring_prep_linkat(q, AT_FDCWD, op->from, op->fd, op->to, AT_SYMLINK_FOLLOW); break;
-  case M6_IO_RENAME: io_uring_prep_renameat(q, op->fd, op->from, op->fd, op->to, 0); break;
+  case M6_IO_NAME:
+    io_uring_prep_linkat(q, AT_FDCWD, op->from, op->fd, op->temp, AT_SYMLINK_FOLLOW);
+    q->flags |= IOSQE_IO_LINK | IOSQE_ASYNC;
+    io->pending = 2;
+    q = io_uring_get_sqe(&io->ring);
+    __attribute__((fallthrough));
+  case M6_IO_RENAME: io_uring_prep_renameat(q, op->fd, op->temp, op->fd, op->to, 0); break;
   }
   q->flags |= IOSQE_ASYNC; /* the kernel's own worker copies, too: not this thread within the submission */
   int e = io_uring_submit(&io->ring);
@@ -127,13 +136,16 @@ int m6_io_poll(struct m6_io *io, int wait, ssize_t *result)
     io->pending = !done;
     return done;
   }
-  if (!io->done) {
+  while (!io->done) {
     struct io_uring_cqe *c = NULL;
     int e;
     while ((e = wait ? io_uring_wait_cqe(&io->ring, &c) : io_uring_peek_cqe(&io->ring, &c)) == -EINTR) {}
     if (e == -EAGAIN) return 0;
-    io->result = e < 0 ? e : c->res;
+    ssize_t got = e < 0 ? e : c->res;
     if (c) io_uring_cqe_seen(&io->ring, c);
+    if (io->result == 0) io->result = got; /* of two, the first that failed: the other is cancelled then */
+    if (e >= 0 && --io->pending > 0) continue;
+    io->done = 1;
     /* An operation that this kernel's io_uring does not have. */
     if (io->result == -EINVAL || io->result == -EOPNOTSUPP) io->result = plainly(&io->op);
   }

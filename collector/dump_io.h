@@ -10,14 +10,17 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum m6_io_what { M6_IO_WRITE, M6_IO_SYNC, M6_IO_LINK, M6_IO_RENAME };
+/* NAME: gives a nameless file the name `temp` and renames that to `to`, one right after the other: nobody can be killed for long
+ * in between. */
+enum m6_io_what { M6_IO_WRITE, M6_IO_SYNC, M6_IO_NAME, M6_IO_RENAME };
 struct m6_io_op {
   enum m6_io_what what;
-  int fd;            /* WRITE, SYNC: the file. LINK, RENAME: the folder of both names */
+  int fd;            /* WRITE, SYNC: the file. NAME, RENAME: the folder of all names */
   const void *bytes; /* WRITE */
   size_t n;          /* WRITE */
   off_t at;          /* WRITE */
-  const char *from;  /* LINK: a path of its own, whose link is followed; RENAME: a name in the folder */
+  const char *from;  /* NAME: a path by which the file can be linked */
+  const char *temp;  /* a name in the folder */
   const char *to;    /* a name in the folder */
 };
 

@@ -15,7 +15,7 @@
 #include "dump.h"
 #include "dump_io.h"
 
-enum step { WRITING, SYNCING, NAMING, RENAMING, SETTLING, OVER };
+enum step { WRITING, SYNCING, RENAMING, SETTLING, OVER };
 
 struct m6_dump {
   struct m6_encoder *encoder;
@@ -177,13 +177,17 @@ static int write_next(struct m6_dump *d)
 static void rename_it(struct m6_dump *d)
 {
   d->step = RENAMING;
-  m6_io_start(d->io, &(struct m6_io_op){.what = M6_IO_RENAME, .fd = d->folder, .from = d->temp, .to = d->name});
+  m6_io_start(d->io, &(struct m6_io_op){.what = d->self[0] ? M6_IO_NAME : M6_IO_RENAME,
+                                        .fd = d->folder,
+                                        .from = d->self,
+                                        .temp = d->temp,
+                                        .to = d->name});
 }
 
 /* What follows an operation that is done. */
 static enum m6_dump_state advance(struct m6_dump *d, ssize_t result)
 {
-  static const char *const tried[] = {"write", "sync", "name", "rename", "sync the folder"};
+  static const char *const tried[] = {"write", "sync", "rename", "sync the folder"};
   int e = 0;
   if (result < 0 && !(d->step == SETTLING && (result == -EINVAL || result == -EOPNOTSUPP || result == -EBADF)))
     return fail(d, tried[d->step], (int)-result); /* some file systems cannot sync a folder; the file is in its place */
@@ -196,15 +200,9 @@ static enum m6_dump_state advance(struct m6_dump *d, ssize_t result)
     else e = write_next(d);
     return e ? fail(d, tried[WRITING], e) : M6_DUMP_BUSY;
   case SYNCING:
-    if (!d->self[0]) {
-      rename_it(d);
-      return M6_DUMP_BUSY;
-    }
-    if ((e = temporary(d, 0, 0)) != 0) return fail(d, tried[NAMING], e);
-    d->step = NAMING;
-    m6_io_start(d->io, &(struct m6_io_op){.what = M6_IO_LINK, .fd = d->folder, .from = d->self, .to = d->temp});
+    if (d->self[0] && (e = temporary(d, 0, 0)) != 0) return fail(d, "name", e);
+    rename_it(d);
     return M6_DUMP_BUSY;
-  case NAMING: rename_it(d); return M6_DUMP_BUSY;
   case RENAMING:
     d->temp[0] = 0;
     d->step = SETTLING;

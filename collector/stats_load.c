@@ -27,11 +27,11 @@ static int read_file(const char *path, char **out, size_t *bytes)
     if (got < 0) error = MACH6_ESYSTEM;
     if (got <= 0) break;
     n += (size_t)got;
-    if (n < room) continue;
     if (n > M6_DUMP_BYTES) {
       error = MACH6_EINVALID;
       break;
     }
+    if (n < room) continue;
     char *more = realloc(p, room *= 2);
     if (!more) error = MACH6_ENOMEM;
     else p = more;

@@ -130,7 +130,8 @@ int export_csv(const mach6_stats *h, FILE *to, const char *name)
   while (x < end && strcmp(x->name, name) != 0) x++;
   if (x == end) return EINVAL;
   for (uint32_t i = 0; i < x->field_count; i++) fprintf(to, "%s,", x->fields[i].name);
-  fputs(is_nodes(x) ? "path,recording\r\n" : "recording\r\n", to);
+  /* In the heading, too: a table may be empty because its rows were lost. */
+  fprintf(to, "%s%s\r\n", is_nodes(x) ? "path," : "", *why ? "not_the_whole_recording" : "recording");
   for (uint32_t k = 0; k < m6_section_rows(x, h->snap); k++) {
     for (uint32_t i = 0; i < x->field_count; i++) {
       csv_value(h->snap, to, row_of(x, h->snap, k), &x->fields[i]);
