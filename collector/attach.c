@@ -221,6 +221,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   if (a.image.capture) m6_capture_close(a.image.capture);
   m6_kernel_close(a.image.kernel);
   free(a.image.capture);
+  if (status == 0 && a.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&a.o);
   return status;
 }

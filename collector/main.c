@@ -20,6 +20,7 @@ enum {
   KEY_LEVEL = 'l',
   KEY_QUIET = 'q',
   KEY_VERBOSE = 'v',
+  KEY_OUT = 'o',
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
@@ -43,11 +44,13 @@ static const struct argp_option options[] = {
   {"stay", KEY_STAY, NULL, 0, "After a session wait for `mach6 on`, while the target lives and grants another", 2},
   {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
    "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
+  {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
   {"final-fd", KEY_FINAL, "FD", 0, "Write the final snapshot to this descriptor", 4},
-  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end, or has a byte", 4},
+  {"end-fd", KEY_END, "FD", 0,
+   "The run is over when this descriptor is at its end, or has what waitpid said of the child (an int)", 4},
   {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
   {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -121,6 +124,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   }
   case KEY_STAY: o->stay = 1; return 0;
   case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
+  case KEY_OUT: o->out = arg; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;

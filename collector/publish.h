@@ -35,9 +35,11 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   size_t room;                        /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
 };
 
-/* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. `final`: the books close at
- * the last sample instead of the last boundary, and retained frames go with it. */
-size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block);
+/* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last
+ * sample instead of the last boundary. FINAL and WHOLE have retained frames and reservoirs' samples: what a dump is made
+ * from. */
+enum m6_snapshot_kind { M6_SNAPSHOT_LIVE, M6_SNAPSHOT_FINAL, M6_SNAPSHOT_WHOLE };
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block);
 
 struct m6_live {
   char file[64];

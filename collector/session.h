@@ -12,6 +12,7 @@
 #include "command.h"
 #include "control.h"
 #include "lifecycle.h"
+#include "dump_write.h"
 #include "publish.h"
 #include "watch.h"
 
@@ -37,6 +38,15 @@ struct m6_options {
   int stay;                       /* after a session wait for the next, as long as the grant allows one */
   uint32_t sessions;              /* a chain of so many; 1: one session */
   uint64_t session_frames;        /* a session of a chain has so many presents; 0: its time alone bounds it */
+  const char *out;                /* a file for the dump at the end; NULL: none */
+};
+
+struct m6_dumps {
+  struct m6_dump *dump; /* the one on demand that is under way */
+  void *block;
+  char *path;
+  int failed; /* the errno that the last dump at an end failed with */
+  int told_refused;
 };
 
 struct m6_outlets { /* where snapshots go; shared by both ways */
@@ -53,6 +63,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   uint64_t publishes, live_ns, cpu_start_ns;
   int poll_ms; /* how long it slept the last time */
   int told_no_room;
+  struct m6_dumps dumps;
 };
 
 int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, struct m6_error *e);
@@ -64,6 +75,18 @@ struct m6_session_state {
 };
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);
+/* The snapshot alone (enum m6_snapshot_kind), into a block of M6_SNAPSHOT_BYTES_MAX bytes; its size. */
+size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int kind,
+                        void *block);
+
+/* outlets_dump.c. The first says early what would fail at the end: 0 or a status. */
+int m6_outlets_dump_open(struct m6_outlets *o, struct m6_error *e);
+void m6_outlets_dump_final(struct m6_outlets *o); /* of the block that was just published; waits; sets dumps.failed */
+/* On demand: 0 when it has begun, EBUSY while one is under way, or another errno. */
+int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, const char *path);
+/* Each turn of the drain loop: 1 when one has just ended, *error its errno or 0. Never waits. */
+int m6_outlets_dump_poll(struct m6_outlets *o, int *error);
+void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);

@@ -109,6 +109,9 @@ const struct m6_loss_word *m6_loss_words(unsigned *count)
     {"bad_records", "records that made no sense and were passed over", AT(bad_records)},
     {"frames_overwritten", "frame records overwritten by later ones (what is kept is not the whole run)",
      AT(frames_overwritten)},
+    {"buckets_overwritten", "seconds overwritten by later ones", AT(buckets_overwritten)},
+    {"growth_overwritten", "memory-growth events overwritten by later ones", AT(growth_overwritten)},
+    {"stalls_overwritten", "stalls overwritten by later ones", AT(stalls_overwritten)},
   };
 #undef AT
   *count = sizeof t / sizeof *t;

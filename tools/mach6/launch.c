@@ -270,6 +270,7 @@ static void become_collector(const struct launch *l, const char *collector, uint
   if (l->sessions) args[n++] = "--sessions", args[n++] = l->sessions;
   if (l->session_frames) args[n++] = "--session-frames", args[n++] = l->session_frames;
   for (int i = 0; l->budgets[i]; i++) args[n++] = "--budget", args[n++] = l->budgets[i];
+  if (l->out) args[n++] = "--out", args[n++] = l->out;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);
@@ -418,7 +419,8 @@ int launch_finish(struct launch *l)
     l->witness = 0;
   }
   if (l->end_fd >= 0) {
-    if (write(l->end_fd, "", 1) != 1) {} /* a collector that died before: SIGPIPE is blocked */
+    /* How it ended, for the dump. A collector that died before: SIGPIPE is blocked. */
+    if (write(l->end_fd, &l->status, sizeof l->status) != sizeof l->status) {}
     close(l->end_fd);
     l->end_fd = -1;
   }

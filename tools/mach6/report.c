@@ -321,7 +321,9 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
 void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  char why[512];
   title(p, s, how_it_ended);
+  if (m6_stats_not_whole(h, why, sizeof why)) t_wrap(p, 2, why);
   frames(p, h, parts);
   report_tree(p, h);
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);

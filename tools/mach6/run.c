@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "../../collector/budgets.h"
+#include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
 #include "../../shm/budget.h"
+#include "dumpfile.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
@@ -30,15 +32,6 @@ struct options {
 };
 
 /* ---- how it ended ------------------------------------------------------------------------------------------------ */
-
-static const char *ending(int status)
-{
-  static char text[128];
-  if (WIFSIGNALED(status))
-    snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
-  return text;
-}
 
 /* Ends as the game did. */
 static int leave(const struct launch *l)
@@ -100,6 +93,28 @@ static json_t *with_ending(json_t *o, const struct launch *l)
   return o;
 }
 
+/* To what is no file of its own (a pipe, a device, '-'): the collector writes files, beside which it can make another. */
+static void save_dump(const char *path, const struct launch *l, const mach6_stats *s)
+{
+  struct m6_snapshot *copy = malloc(s->snap->bytes);
+  char *bytes = NULL;
+  size_t n = 0;
+  const char *object;
+  FILE *f = open_memstream(&bytes, &n);
+  if (!copy || !f) return free(copy), say("--out %s: %s", path, strerror(ENOMEM));
+  memcpy(copy, s->snap, s->snap->bytes);
+  copy->ending_known = 1;
+  copy->ending = l->status;
+  struct m6_encoder *e = m6_dump_encoder(copy, 0);
+  ssize_t got = -1;
+  while (e && (got = m6_dump_next(e, &object)) > 0) fwrite(object, 1, (size_t)got, f);
+  m6_dump_encoder_free(e);
+  if (fclose(f) || got < 0) say("--out %s: %s", path, strerror(ENOMEM));
+  else save("--out", path, bytes, n);
+  free(bytes);
+  free(copy);
+}
+
 static void finish(const struct launch *l, const struct options *o, mach6_stats *s, const char *why_not)
 {
   struct page p = page_on(stderr, STDERR_FILENO);
@@ -110,7 +125,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     if (f) {
       p.to = f;
       fputc('\n', f);
-      report(&p, s, REPORT_ALL, ending(l->status));
+      report(&p, s, REPORT_ALL, ending_words(l->status));
       fclose(f);
       fwrite(text, 1, n, stderr);
       free(text);
@@ -123,13 +138,22 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     if (k->kernel.folded_more) say("--folded %s: the stacks are too many for one report", o->folded);
     save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
   }
-  if (o->out)
-    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
+  if (o->out && !l->out && s) save_dump(o->out, l, s);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_SESSIONS, KEY_FRAMES, KEY_BUDGET, KEY_FOLDED, KEY_FRAME_SYMBOL };
+enum {
+  KEY_JSON = 256,
+  KEY_OUT,
+  KEY_LEVEL,
+  KEY_TTL,
+  KEY_SESSIONS,
+  KEY_FRAMES,
+  KEY_BUDGET,
+  KEY_FOLDED,
+  KEY_FRAME_SYMBOL
+};
 
 /* Is it a number from `low` to `high`, in digits alone? */
 static int counts(const char *text, unsigned long low, unsigned long high)
@@ -195,11 +219,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   return 0;
 }
 
+/* An absolute path: the collector works in another folder. */
+static int realpath_of(const char *path, char out[PATH_MAX])
+{
+  char here[PATH_MAX];
+  if (*path == '/') return snprintf(out, PATH_MAX, "%s", path) < PATH_MAX;
+  return getcwd(here, sizeof here) && snprintf(out, PATH_MAX, "%s/%s", here, path) < PATH_MAX;
+}
+
 int m6_run(int argc, char **argv)
 {
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
-    {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff and gate", 0},
     {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
      0},
     {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
@@ -226,7 +258,7 @@ int m6_run(int argc, char **argv)
   struct options o = {0};
   struct program program;
   struct launch l = {.program = &program, .profile = 1};
-  char shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
+  char out[PATH_MAX] = "", shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
@@ -256,6 +288,7 @@ int m6_run(int argc, char **argv)
   l.argv = o.argv;
   l.level = o.level;
   l.frame_symbol = o.frame_symbol;
+  l.out = o.out && save_is_file(o.out) && realpath_of(o.out, out) ? out : NULL;
   l.ttl = o.ttl;
   l.sessions = o.sessions;
   l.session_frames = o.session_frames;
@@ -276,6 +309,7 @@ int m6_run(int argc, char **argv)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);
+    if (o.out) say("no dump: %s is as it was", o.out);
   }
   finish(&l, &o, s, why);
   mach6_stats_close(s);
