@@ -68,20 +68,9 @@ static inline const struct m6_snap_frame *m6_snap_frames(const struct m6_snapsho
 }
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
-#define M6_SECTION(name, type, offset)                                                                                 \
-  static inline const type *name(const struct m6_snapshot *s)                                                          \
-  {                                                                                                                    \
-    return (const type *)((const char *)s + s->kernel.offset);                                                         \
-  }
-M6_SECTION(m6_snap_refusals, struct m6_snap_refusal, refusals_offset)
-M6_SECTION(m6_snap_threads, struct m6_snap_thread, threads_offset)
-M6_SECTION(m6_snap_calls, struct m6_snap_call, calls_offset)
-M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
-M6_SECTION(m6_snap_samples, uint64_t, samples_offset)
-M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
-M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
-M6_SECTION(m6_snap_folded, char, folded_offset)
-#undef M6_SECTION
+/* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
+ * not known. */
+double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../collector/stats_internal.h"
+#include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
 #include "launch.h"
 #include "report.h"
