@@ -79,6 +79,7 @@ struct m6_kernel_side {
   uint64_t refreshed_ns;
   uint64_t in_presents, elsewhere;
 
+  uint64_t boundaries;
   void (*each)(void *arg, const struct m6_kernel_frame *f); /* or NULL */
   void *each_arg;
   struct m6_kernel_row *frames;            /* a ring of M6_FRAMES_RETAINED, by number; NULL: none came */

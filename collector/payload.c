@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "stats_internal.h"
+#include "stats_kernel.h"
 #include "stats_words.h"
 
 /* X(key, value): `s` is struct mach6_node_stats, `r` the raw node. */

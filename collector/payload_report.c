@@ -151,10 +151,11 @@ static json_t *losses(const struct m6_snapshot *s)
 
 static json_t *overhead(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shim_s", m6_json_seconds(s->shim_ns),
-                   "collector_s", m6_json_seconds(s->collector_ns), "target_cpu_s",
-                   seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns), "shim_share_of_target_cpu",
-                   ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kernel_s",
+                   m6_json_seconds(s->kernel.kernel_ns), "kernel_share_of_target_cpu",
+                   ratio(s->kernel.kernel_ns, s->target_cpu_ns), "shim_s", m6_json_seconds(s->shim_ns), "collector_s",
+                   m6_json_seconds(s->collector_ns), "target_cpu_s", seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns),
+                   "shim_share_of_target_cpu", ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
                    ratio(s->collector_ns, s->elapsed_ns), "price_pair_ns", m6_json_real(s->price_pair_ns),
                    "price_scope_ns", m6_json_real(s->price_scope_ns), "price_frame_ns", m6_json_real(s->price_frame_ns),
                    "publishes", m6_json_u64(s->publishes));

@@ -95,20 +95,6 @@ static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (co
 /* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
  * not known. */
 double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
-#define M6_SECTION(name, type, offset)                                                                                 \
-  static inline const type *name(const struct m6_snapshot *s)                                                          \
-  {                                                                                                                    \
-    return (const type *)((const char *)s + s->kernel.offset);                                                         \
-  }
-M6_SECTION(m6_snap_refusals, struct m6_snap_refusal, refusals_offset)
-M6_SECTION(m6_snap_threads, struct m6_snap_thread, threads_offset)
-M6_SECTION(m6_snap_calls, struct m6_snap_call, calls_offset)
-M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
-M6_SECTION(m6_snap_cpu_samples, uint64_t, samples_offset)
-M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
-M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
-M6_SECTION(m6_snap_folded, char, folded_offset)
-#undef M6_SECTION
 /* stats.c: takes the block over, whatever the answer is. */
 int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 

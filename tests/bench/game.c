@@ -9,6 +9,7 @@
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 enum { PAIRS_MAX = 256, RESAMPLES = 1000 };
 static unsigned pairs, frames;
 static const char *level = "memory";
+static int first;         /* the game may go before all others, so that what else the machine does disturbs it less */
 static double goal = 0.5; /* percent: the budget of that level */
 enum kind { WALL, CPU };
 static double *times[2][2][PAIRS_MAX]; /* [kind][with][pair][frame] */
@@ -32,9 +34,12 @@ static void play(char **argv, int with, unsigned pair)
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    const char *run[] = {mach6,   "run", "--quiet",  "--level", level,     "--", sample, "--headless",
-                         "--fps", "0",   "--frames", n,         "--times", path, NULL};
-    execv(with ? mach6 : sample, (char **)(with ? run : run + 6));
+    const char *run[24] = {mach6, "run", "--quiet", "--level", level, "--"};
+    int n_run = 6;
+    if (first) run[n_run++] = "nice", run[n_run++] = "-n", run[n_run++] = "-20";
+    const char *rest[] = {sample, "--headless", "--fps", "0", "--frames", n, "--times", path, NULL};
+    memcpy(run + n_run, rest, sizeof rest);
+    execvp(with ? mach6 : run[6], (char **)(with ? run : run + 6));
     _exit(127);
   }
   int status = -1;
@@ -95,6 +100,9 @@ int main(int argc, char **argv)
   pairs = (unsigned)atoi(argv[1]);
   frames = (unsigned)atoi(argv[2]);
   if (pairs < 2 || pairs > PAIRS_MAX || frames < 2) return 2;
+  int was = getpriority(PRIO_PROCESS, 0);
+  first = setpriority(PRIO_PROCESS, 0, -20) == 0;
+  setpriority(PRIO_PROCESS, 0, was);
   for (unsigned p = 0; p < pairs; p++) {
     play(argv, p & 1, p);
     play(argv, !(p & 1), p);

@@ -314,6 +314,14 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
   else
     snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
              t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  size_t at = strlen(text);
+  if (s->kernel.kernel_ns) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "; its programs in the kernel about %s",
+                           t_time(p, (double)s->kernel.kernel_ns / 1e9));
+    if (s->target_cpu_ns)
+      snprintf(text + at, sizeof text - at, " (%s of the game's)",
+               t_ratio((double)s->kernel.kernel_ns / (double)s->target_cpu_ns));
+  }
   report_heading(p, "What mach6 cost");
   t_wrap(p, 2, text);
 }

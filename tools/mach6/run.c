@@ -17,6 +17,7 @@
 #include "../../collector/budgets.h"
 #include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
+#include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
 #include "dumpfile.h"
 #include "launch.h"
