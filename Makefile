@@ -1,6 +1,7 @@
 # mach6: `make` builds all of it into build/. Each part's sources are the files in its folder; no list to keep.
 #   make            the shim, the collector, the tools, the sample game
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
+#   make fuzz       the readers of foreign bytes, longer than the tests do (FUZZ_S=600 seconds each)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
 #   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)

@@ -172,9 +172,11 @@ static const char *take_rows(struct reader *r, const msgpack_object *o)
   }
   /* All of a chunk or nothing of it: half of one could be taken for all that there was. */
   uint32_t before = r->part[section].count;
+  size_t text_before = r->text_bytes;
   for (uint32_t i = 0; i < rows->via.array.size; i++)
     if (!add_row(r, section, column, columns, &rows->via.array.ptr[i])) {
       r->part[section].count = before;
+      r->text_bytes = text_before;
       return "a row holds what no collector writes";
     }
   return NULL;

@@ -1,3 +1,4 @@
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats_check.c */
 /* links: collector/reservoir.c -lmsgpackc -lm */
 /* sanitizers: address */
