@@ -1,6 +1,7 @@
 # mach6: `make` builds all of it into build/. Each part's sources are the files in its folder; no list to keep.
 #   make            the shim, the collector, the tools, the sample game
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
+#   make fuzz       the readers of foreign bytes, longer than the tests do (FUZZ_S=600 seconds each)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
 #   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)
@@ -68,7 +69,8 @@ $B/bpf/%.embed.o: bpf/embed.S $B/bpf/%.bpf.o
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
-STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) collector/budgets.c)
+STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) collector/budgets.c \
+  $(filter-out collector/dump_write.c collector/dump_io.c,$(wildcard collector/dump_*.c)))
 # The kernel side (kernel_*.c, with the programs of bpf/, and names for what it samples) is an archive of its own: the
 # collector and mach6 link it.
 KERNEL_C := $(filter-out collector/kernel_side%.c,$(wildcard collector/kernel_*.c collector/symbols*.c collector/profile.c \
@@ -79,7 +81,7 @@ KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
 KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
-COLL_LIBS := -lelf -lm
+COLL_LIBS := -lelf -luring -lmsgpackc -lm
 $B/collector/%.o: collector/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

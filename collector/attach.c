@@ -72,10 +72,10 @@ static void ask(void *arg)
     a->image.capture = NULL;
     a->o.published = NULL;
   }
+  m6_kernel_close(a->image.kernel);
+  a->image.kernel = m6_kernel_open(a->image.who.pid, a->o.options->level, NULL, 1);
   a->asked_ns = m6_monotonic_ns();
   a->told = a->began = 0;
-  m6_kernel_close(a->image.kernel);
-  a->image.kernel = m6_kernel_open(a->image.who.pid, a->o.options->level, 1);
   m6_control_on(&a->image, a->o.options->level); /* a segment that is gone is seen at the next poll */
 }
 
@@ -225,6 +225,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   if (a.image.capture) m6_capture_close(a.image.capture);
   m6_kernel_close(a.image.kernel);
   free(a.image.capture);
+  if (status == 0 && a.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&a.o);
   return status;
 }

@@ -131,11 +131,12 @@ enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struc
   if (says == M6_GOVERNOR_STAY) return M6_EVENT_NOTHING;
   if (says == M6_GOVERNOR_END) return M6_EVENT_BUDGET;
   static const char *const levels[] = {"memory", "lite", "full"};
-  const struct m6_governor *g = &b->governor;
+  struct m6_governor *g = &b->governor;
+  if (g->at.level < g->top.level)
+    g->top = (struct m6_rung){g->at.level, 1}; /* what a level had in the kernel is detached for good */
   m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, levels[g->at.level],
          g->at.interval > 1 ? ", half as often" : "");
   m6_control_level(i, g->at.level);
-  if (b->stepped) b->stepped(b->stepped_arg, g->at.level, g->at.interval);
   return M6_EVENT_NOTHING;
 }
 

@@ -21,9 +21,6 @@ struct m6_bounds {
   uint64_t shim_before, shim_ns; /* of the links that are closed; of all, at the last look */
   int priced, heap_told;
   uint32_t sessions; /* that this collector has begun */
-  /* Told of each step of the governor: what samples can do it with fewer of them. */
-  void (*stepped)(void *arg, uint32_t level, uint32_t interval);
-  void *stepped_arg;
 };
 
 /* A session begins: budgets count from zero, the governor from the level that was asked for. Chained ones go on: see chain.h. */

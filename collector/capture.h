@@ -19,6 +19,7 @@
 #include "books.h"
 #include "clock.h"
 #include "frame.h"
+#include "retained.h"
 #include "scope.h"
 #include "tree.h"
 
@@ -68,6 +69,7 @@ struct m6_capture {
   struct m6_tree tree;
   struct m6_books books;
   struct m6_frames frames;
+  struct m6_retained retained;
   struct m6_ring rings[M6_RINGS];
   struct m6_thread *presenter; /* who made the main stream's last present; lives in a ring or in `tails` */
   struct m6_thread *tails;     /* presenters that ended: their last scopes belong to a frame, or to shutdown */

@@ -116,11 +116,13 @@ static void series(struct m6_frames *f, const struct m6_ended *e, uint64_t time)
   p->live = m6_clamp((__int128)e->live - f->reading_start, &f->saturated);
 }
 
-void m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate rate, uint64_t start_clock)
+struct m6_frame_seen m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate rate,
+                                   uint64_t start_clock)
 {
-  if (e->frames == 0) return; /* startup */
+  if (e->frames == 0) return (struct m6_frame_seen){0, 0, 0, 0, 0, NULL}; /* startup */
   uint64_t time = m6_ticks_to_ns(rate, e->interval);
   uint64_t at = m6_ticks_to_ns(rate, m6_ticks_since(e->mark.clock, start_clock));
+  uint64_t median = m6_median_value(&f->median);
   int is_spike = 0;
   if (e->frames == 1) {
     is_spike = spike(f, e, time, at);
@@ -128,7 +130,8 @@ void m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate
     m6_median_add(&f->median, time);
   }
   series(f, e, time);
-  f->retained[f->retained_total++ % f->retained_most] = (struct m6_snap_frame){
+  struct m6_snap_frame *record = &f->retained[f->retained_total++ % f->retained_most];
+  *record = (struct m6_snap_frame){
     .present = e->number,
     .at = at,
     .time = m6_ticks_to_ns(rate, m6_ticks_since(e->done.clock, e->mark.clock)),
@@ -139,4 +142,5 @@ void m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate
     .spike = (uint32_t)is_spike,
     .lumped = e->frames > UINT32_MAX ? UINT32_MAX : (uint32_t)e->frames,
   };
+  return (struct m6_frame_seen){e->frames, time, median, at, is_spike, record};
 }

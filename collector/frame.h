@@ -51,7 +51,15 @@ struct m6_frames {
 
 int m6_frames_init(struct m6_frames *f, int64_t reading_start); /* 0 or ENOMEM */
 void m6_frames_free(struct m6_frames *f);
-void m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate rate, uint64_t start_clock);
+/* What one frame looked like, for what else is kept of it; `frames` 0: it was startup, the rest is 0. */
+struct m6_frame_seen {
+  uint64_t frames;
+  uint64_t interval, median, at; /* ns; the median is that of the frames before it */
+  int stall;                     /* its interval is over the spike threshold */
+  const struct m6_snap_frame *record;
+};
+struct m6_frame_seen m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate rate,
+                                   uint64_t start_clock);
 
 /* Does the heap reading grow from frame to frame? Batch means over the series (verdict.c). */
 struct m6_leak {

@@ -105,6 +105,15 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
 
 /* ---- open ------------------------------------------------------------------------------------------------------- */
 
+void m6_counters_calls_stop(struct m6_counters *c)
+{
+  for (unsigned i = 0; i < sizeof tracepoints / sizeof *tracepoints; i++) {
+    if (!tracepoints[i].syscalls) continue;
+    bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
+    c->inside->links[i] = NULL;
+  }
+}
+
 void m6_counters_stop(struct m6_counters *c)
 {
   for (int i = 0; i < PROGRAMS; i++) {

@@ -80,6 +80,8 @@ int m6_counters_open(struct m6_counters **out, const struct m6_counters_options 
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
 /* The sum over threads of one process (0: of all). Its tid is 0. */
 struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
+/* Detaches from system calls alone; what was counted stays. */
+void m6_counters_calls_stop(struct m6_counters *c);
 /* Detaches: nothing is counted any more, and the last read can be made in peace. */
 void m6_counters_stop(struct m6_counters *c);
 void m6_counters_close(struct m6_counters *c); /* NULL is fine */

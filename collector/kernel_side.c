@@ -56,8 +56,11 @@ static void open_samples(struct m6_kernel_side *k)
 static void open_counters(struct m6_kernel_side *k)
 {
   struct m6_fault fault;
-  struct m6_counters_options o = {
-    .tgids = &k->pid, .count = 1, .syscalls = k->level == M6_LEVEL_FULL, .frames = M6_FRAMES_SHIM};
+  struct m6_counters_options o = {.tgids = &k->pid,
+                                  .count = 1,
+                                  .syscalls = k->level == M6_LEVEL_FULL,
+                                  .frames = k->frame_place ? M6_FRAMES_PLACE : M6_FRAMES_SHIM,
+                                  .frame_place = k->frame_place};
   if (m6_counters_open(&k->counters, &o, &fault) == 0) {
     k->have_frames = 1;
     return;
@@ -96,13 +99,14 @@ static int is_open(struct m6_kernel_side *k, int wait)
   return 1;
 }
 
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, int now)
+struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now)
 {
   if (level == M6_LEVEL_MEMORY) return NULL;
   struct m6_kernel_side *k = calloc(1, sizeof *k);
   if (k == NULL) return NULL;
   k->pid = pid;
   k->level = level;
+  k->frame_place = frame_place;
   k->join = m6_join_new();
   k->names.places = calloc(M6_KERNEL_PLACES, sizeof *k->names.places);
   k->seen.places = calloc(M6_KERNEL_PLACES, sizeof *k->seen.places);

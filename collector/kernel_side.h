@@ -54,6 +54,7 @@ struct m6_kernel_row { /* what the interval that ended with this present was mad
 struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
+  const char *frame_place;
   /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
    * thread's until `ready`. */
   pthread_t opener;
@@ -78,6 +79,9 @@ struct m6_kernel_side {
   uint64_t refreshed_ns;
   uint64_t in_presents, elsewhere;
 
+  uint64_t boundaries;
+  void (*each)(void *arg, const struct m6_kernel_frame *f); /* or NULL */
+  void *each_arg;
   struct m6_kernel_row *frames;            /* a ring of M6_FRAMES_RETAINED, by number; NULL: none came */
   struct m6_kernel_frame last[M6_STREAMS]; /* the last boundary of each stream */
   uint32_t stream;                         /* the main one: the first that was seen, until the capture knows better */
@@ -87,16 +91,19 @@ struct m6_kernel_side {
   struct m6_kernel_table seen;  /* samples, by tid as the target's own counts */
   struct m6_profile *profile;
   struct m6_kernel_view *view;
-  int stopped;
+  int stopped, paused;
 };
 
-/* NULL at level memory, or without memory. Opens in the background; `now`: waits until it is done. */
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, int now);
+/* NULL at level memory, or without memory. `frame_place`: frames are the calls of that function (kernel_place.h), and `each` is
+ * told of them; NULL: the shim's presents. Opens in the background; `now`: waits until it is done. */
+struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now);
 /* exec has put another program there. */
 void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
 /* Nothing is counted or sampled any more; the last readings are taken. */
 void m6_kernel_stop(struct m6_kernel_side *k);
+/* kernel_side_level.c: what the governor's level leaves; `pause`: no CPU samples for now. Cheap when nothing changed. */
+void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, int pause);
 void m6_kernel_close(struct m6_kernel_side *k);
 void m6_kernel_refuse(struct m6_kernel_side *k, enum m6_kernel_part part, const struct m6_fault *fault);
 /* The thread's name as it was last seen; "" when it never was. */

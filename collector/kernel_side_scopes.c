@@ -90,6 +90,8 @@ void m6_kernel_boundary(const struct m6_kernel_frame *f, void *arg)
     k->frames[f->number % M6_FRAMES_RETAINED] = (struct m6_kernel_row){f->number, f->stream,
                                                                        between(&last->entry, &f->entry)};
   *last = *f;
+  k->boundaries++;
+  if (k->each) k->each(k->each_arg, f);
 }
 
 const struct m6_snap_causes *m6_kernel_causes(const struct m6_kernel_side *k, uint64_t present)

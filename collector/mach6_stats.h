@@ -52,7 +52,10 @@ enum mach6_format { MACH6_JSON, MACH6_MSGPACK };
 
 int mach6_stats_open(pid_t pid, mach6_stats **out);
 int mach6_stats_open_fd(int fd,
-                        mach6_stats **out);  /* a final snapshot: the plain contents of fd, which stays the caller's */
+                        mach6_stats **out); /* a final snapshot: the plain contents of fd, which stays the caller's */
+/* A dump that a collector wrote (`mach6 run --out FILE`). One that was cut or damaged gives what comes before that, and says so:
+ * ask mach6_stats_dump. */
+int mach6_stats_load(const char *path, mach6_stats **out);
 int mach6_stats_refresh(mach6_stats *s);     /* the newest snapshot; open has done it once */
 int mach6_stats_ended(const mach6_stats *s); /* 1 when the session is over and nothing newer will come */
 void mach6_stats_close(mach6_stats *s);
@@ -71,6 +74,17 @@ int mach6_convert(const mach6_node *n, enum mach6_format format, char **out, siz
 /* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, root,
  * ... */
 int mach6_stats_convert(const mach6_stats *s, enum mach6_format format, char **out, size_t *bytes);
+
+/* What became of a dump on its way here. */
+struct mach6_dump_info {
+  int whole;               /* 1: this is all of the recording: nothing was overwritten, left out, cut off or damaged */
+  uint64_t bytes, objects; /* that were read and made sense */
+  const char *broke_why;   /* NULL: the file is sound; else what is wrong at offset broke_at: a clause */
+  uint64_t broke_at;
+  uint64_t left_out;    /* rows that did not fit when it was written */
+  uint64_t overwritten; /* frame records that later ones overwrote while the session ran */
+};
+const struct mach6_dump_info *mach6_stats_dump(const mach6_stats *s); /* NULL: it was not loaded from a dump */
 
 /* The checked snapshot itself (shm/snapshot.h), for tools of this project. */
 struct m6_snapshot;

@@ -20,6 +20,7 @@ enum {
   KEY_LEVEL = 'l',
   KEY_QUIET = 'q',
   KEY_VERBOSE = 'v',
+  KEY_OUT = 'o',
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
@@ -27,7 +28,8 @@ enum {
   KEY_STAY,
   KEY_SESSIONS,
   KEY_FRAMES,
-  KEY_BUDGET
+  KEY_BUDGET,
+  KEY_FRAME_SYMBOL
 };
 
 static const struct argp_option options[] = {
@@ -40,11 +42,15 @@ static const struct argp_option options[] = {
   {"session-frames", KEY_FRAMES, "N", 0, "In a chain, a session ends after N frames", 2},
   {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; `mach6 stat` shows them. May come again", 2},
   {"stay", KEY_STAY, NULL, 0, "After a session wait for `mach6 on`, while the target lives and grants another", 2},
+  {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+   "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
+  {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
   {"final-fd", KEY_FINAL, "FD", 0, "Write the final snapshot to this descriptor", 4},
-  {"end-fd", KEY_END, "FD", 0, "The run is over when this descriptor is at its end, or has a byte", 4},
+  {"end-fd", KEY_END, "FD", 0,
+   "The run is over when this descriptor is at its end, or has what waitpid said of the child (an int)", 4},
   {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
   {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -117,6 +123,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
   }
   case KEY_STAY: o->stay = 1; return 0;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
+  case KEY_OUT: o->out = arg; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;
@@ -124,6 +132,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
     if (o->run_token != 0 && (o->pid == 0 || ways != 1))
       argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (o->frame_symbol && (o->pid == 0 || ways != 1 || o->run_token != 0))
+      argp_error(state, "--frame-symbol goes with --pid: there is no shim that could be found by a name");
+    if (o->frame_symbol && o->level == M6_LEVEL_MEMORY) o->level = M6_LEVEL_LITE;
     if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
     if (o->session_frames != 0 && o->sessions < 2) argp_error(state, "--session-frames goes with --sessions");
     unsigned most = (unsigned)(m6_budget_cap(M6_BUDGET_SESSION_TTL) / 1000);
@@ -166,7 +177,7 @@ int main(int argc, char **argv)
   m6_clock_begin();
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   struct m6_error e = {M6_EXIT_OK, ""};
-  int status = o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
+  int status = o.frame_symbol ? m6_frame_session(&o, &e) : o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
   if (status != M6_EXIT_OK) m6_say(M6_QUIET, "%s", e.text);
   return status;
 }

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernel_side.h"
 #include "budgets.h"
+#include "kernel_side.h"
 #include "session.h"
 
 const char *m6_end_words(uint32_t reason)
@@ -46,12 +46,15 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   memset(o, 0, sizeof *o);
   o->options = options;
   o->live.fd = -1;
-  o->watch = (struct m6_watch){-1, -1, -1, -1, -1};
+  o->watch = (struct m6_watch){.epoll = -1, .inotify = -1, .signals = -1, .end = -1, .command = -1};
   o->commands.fd = -1;
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
   o->poll_ms = M6_POLL_BUSY_MS;
-  o->room = options->level == M6_LEVEL_MEMORY ? M6_SNAPSHOT_LIVE_MAX : M6_SNAPSHOT_BYTES_MAX;
+  m6_bounds_begin(&o->bounds, options->level, 1, m6_monotonic_ns());
+  int status = m6_outlets_dump_open(o, e);
+  if (status) return status;
+  o->room = M6_SNAPSHOT_BYTES_MAX;
   o->block = aligned_alloc(64, o->room);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
@@ -72,10 +75,11 @@ void m6_outlets_ready(struct m6_outlets *o)
   close(o->options->ready_fd);
 }
 
-void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *state, int final)
+size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *state, int kind,
+                        void *block)
 {
-  if (i->capture == NULL) return;
   m6_image_look(i);
+  int final = kind == M6_SNAPSHOT_FINAL;
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
   if (final) m6_kernel_stop(i->kernel);
   if (final) m6_kernel_drained(i->kernel, i->capture);
@@ -100,16 +104,25 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     .exe = i->exe,
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
-    .appendix = appendix,
-    .room = final ? o->room : M6_SNAPSHOT_LIVE_MAX,
     .govern = &o->bounds.snap,
+    .appendix = appendix,
+    .room = kind == M6_SNAPSHOT_LIVE ? M6_SNAPSHOT_LIVE_MAX : o->room,
   };
-  size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
+  size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
+  ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
+  ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;
+  return bytes;
+}
+
+void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final)
+{
+  if (i->capture == NULL) return;
+  size_t bytes = m6_outlets_build(o, i, s, final ? M6_SNAPSHOT_FINAL : M6_SNAPSHOT_LIVE, o->block);
   o->live_ns = m6_monotonic_ns();
   if (!final) {
-    const struct m6_snapshot *s = o->block;
-    struct m6_spent spent = {o->live_ns, s->shim_ns, 0, own_cpu_ns(), i->cpu_ns};
-    o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(s->price_pair_ns));
+    const struct m6_snapshot *built = o->block;
+    struct m6_spent spent = {o->live_ns, built->shim_ns, built->kernel.kernel_ns, own_cpu_ns(), i->cpu_ns};
+    o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(built->price_pair_ns));
   }
   if (o->published != i) {
     m6_live_close(&o->live);
@@ -125,11 +138,14 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (final && o->options->final_fd >= 0 && (e = m6_write_all(o->options->final_fd, o->block, bytes)) != 0)
     m6_say(M6_NORMAL, "the final snapshot could not be written to descriptor %d: %s", o->options->final_fd,
            strerror(e));
+  if (final) m6_outlets_dump_final(o);
 }
 
 void m6_outlets_close(struct m6_outlets *o)
 {
   m6_command_close(&o->commands);
+  m6_outlets_dump_end(o);
+  free(o->dumps.block);
   m6_calibrate_stop(&o->calibration);
   m6_live_close(&o->live);
   m6_watch_close(&o->watch);

@@ -138,7 +138,7 @@ static json_t *samples(const struct m6_snapshot *s)
   const struct m6_snap_kernel *k = &s->kernel;
   if (k->samples == M6_KERNEL_NONE) return json_null();
   uint64_t in_scopes = 0;
-  for (uint32_t i = 0; i < k->sample_count; i++) in_scopes += m6_snap_samples(s)[i];
+  for (uint32_t i = 0; i < k->sample_count; i++) in_scopes += m6_snap_cpu_samples(s)[i];
   return json_pack("{s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "taken",
                    m6_json_u64(k->samples_taken), "period_s", m6_json_real(k->period_us / 1e6), "kernel_mode",
                    k->kernel_mode != 0, "stacks", k->unwound ? "unwound" : "frame pointers", "lost",

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "../shm/present.h"
@@ -49,10 +50,12 @@ static json_t *target(const struct m6_snapshot *s)
 
 static json_t *session(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o}", "number",
-                   m6_json_u64(s->session), "state", m6_state_name(s->state), "end", m6_end_name(s->end_reason),
-                   "level", m6_level_name(s->level), "ttl_s", m6_json_seconds(s->ttl_ns), "elapsed_s",
-                   m6_json_seconds(s->elapsed_ns), "started", utc(s->started_unix_ns), "clock",
+  json_t *exited = s->ending_known && WIFEXITED(s->ending) ? json_integer(WEXITSTATUS(s->ending)) : json_null();
+  json_t *signal = s->ending_known && WIFSIGNALED(s->ending) ? json_integer(WTERMSIG(s->ending)) : json_null();
+  return json_pack("{s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o}", "exit_status", exited,
+                   "signal", signal, "number", m6_json_u64(s->session), "state", m6_state_name(s->state), "end",
+                   m6_end_name(s->end_reason), "level", m6_level_name(s->level), "ttl_s", m6_json_seconds(s->ttl_ns),
+                   "elapsed_s", m6_json_seconds(s->elapsed_ns), "started", utc(s->started_unix_ns), "clock",
                    m6_clock_name(s->clock_kind), "threads", "seen", m6_json_u64(s->threads_seen), "now",
                    m6_json_u64(s->threads_now), "images_other", m6_json_u64(s->images_other), "images_other_allocs",
                    m6_json_u64(s->images_other_allocs));
@@ -148,10 +151,11 @@ static json_t *losses(const struct m6_snapshot *s)
 
 static json_t *overhead(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shim_s", m6_json_seconds(s->shim_ns),
-                   "collector_s", m6_json_seconds(s->collector_ns), "target_cpu_s",
-                   seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns), "shim_share_of_target_cpu",
-                   ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kernel_s",
+                   m6_json_seconds(s->kernel.kernel_ns), "kernel_share_of_target_cpu",
+                   ratio(s->kernel.kernel_ns, s->target_cpu_ns), "shim_s", m6_json_seconds(s->shim_ns), "collector_s",
+                   m6_json_seconds(s->collector_ns), "target_cpu_s", seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns),
+                   "shim_share_of_target_cpu", ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
                    ratio(s->collector_ns, s->elapsed_ns), "price_pair_ns", m6_json_real(s->price_pair_ns),
                    "price_scope_ns", m6_json_real(s->price_scope_ns), "price_frame_ns", m6_json_real(s->price_frame_ns),
                    "publishes", m6_json_u64(s->publishes));
@@ -210,6 +214,15 @@ static json_t *frames(const struct m6_snapshot *s)
                    m6_json_u64(s->frames_overwritten), "rows", rows, "kernel", m6_payload_frame_causes(s));
 }
 
+/* What became of a dump on its way here; for others: were frame records overwritten? */
+static json_t *recording(const mach6_stats *h)
+{
+  char why[512];
+  int whole = !m6_stats_not_whole(h, why, sizeof why);
+  return json_pack("{s:b, s:s, s:o, s:o}", "whole", whole, "why", why, "left_out", m6_json_u64(h->dump.left_out),
+                   "damaged_at", h->dump.broke_why ? m6_json_u64(h->dump.broke_at) : json_null());
+}
+
 json_t *m6_payload_report(const mach6_stats *h, int with_frames)
 {
   const struct m6_snapshot *s = h->snap;
@@ -237,6 +250,7 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
   KEY("root", m6_payload_node(h->nodes));
+  KEY("recording", recording(h));
   if (with_frames) KEY("frames", frames(s));
 #undef KEY
   if (!error) return o;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shm/present.h"
 #include "utf8.h"
 
 struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
@@ -222,7 +223,8 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
                                   0,
                                   from->tid,
                                   from->kind};
-    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+    if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
+      put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -299,7 +301,7 @@ static void put_books(struct m6_capture *c, struct writer *w, const struct m6_cl
   put_account(&w->nodes[0], &all, c->rate, &clamped);
   w->nodes[0].time_sum = w->nodes[0].time_max = s->elapsed_ns;
   w->nodes[0].time_p10 = w->nodes[0].time_p50 = w->nodes[0].time_p90 = s->elapsed_ns;
-  s->books_saturated = clamped || t->saturated || c->frames.saturated;
+  s->books_saturated = clamped || t->saturated || c->frames.saturated || c->retained.saturated;
   struct m6_leak leak = m6_leak_of(s->series, s->series_count);
   s->leak_per_frame = leak.per_frame;
   s->leak_ci = leak.ci;
@@ -352,7 +354,7 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
 {
-  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame)) return 0;
+  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame) || (s->unseen & M6_UNSEEN_NO_SHIM)) return 0;
   double pairs = ((double)(c->now.allocs - c->base.allocs) + (double)s->frees) / 2;
   double ns = pairs * p->pair + (double)(c->marks + s->records_lost) * p->scope + (double)s->presents * p->frame;
   return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
@@ -390,8 +392,29 @@ static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
   return (uint32_t)n;
 }
 
-size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block)
+/* The samples behind each node's percentiles, in the order of nodes. */
+static uint32_t put_samples(const struct m6_capture *c, const struct writer *w, float *to)
 {
+  static uint32_t from[M6_NODES_MAX]; /* settled node of each of the snapshot's */
+  const struct m6_tree *t = &c->tree;
+  uint32_t n = 0;
+  memset(from, 0, sizeof from);
+  for (uint32_t i = 1; i < t->bump; i++)
+    if (t->nodes[i].out) from[t->nodes[i].out] = i;
+  for (uint32_t i = 0; i < w->node_count; i++) {
+    const struct m6_reservoir *r = from[i] == t->frame ? &c->books.times : from[i] ? &t->nodes[from[i]].times : NULL;
+    int same = r && m6_reservoir_size(r) == w->nodes[i].reservoir;
+    for (uint32_t k = 0; k < w->nodes[i].reservoir; k++) /* what is one node's only sample is in no reservoir */
+      to[n++] = same ? (float)m6_ticks_to_ns(c->rate, (uint64_t)r->sample[k]) : (float)w->nodes[i].time_p50;
+  }
+  return n;
+}
+
+static uint32_t place_of(void *arg, uint32_t node) { return ((const struct m6_tree *)arg)->nodes[node].out; }
+
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block)
+{
+  int final = kind == M6_SNAPSHOT_FINAL, whole = kind != M6_SNAPSHOT_LIVE;
   static struct writer writer; /* 16 KiB of label places: not for the stack of a signal-laden process */
   struct writer *w = &writer;
   memset(w, 0, sizeof *w);
@@ -406,8 +429,9 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   w->nodes = (struct m6_snap_node *)(w->base + sizeof *s);
   size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node),
          spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
-  size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
-  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
+  size_t frames_room = whole ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
+  size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
+  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room;
   w->text = w->base + before_text;
   w->text_room = (uint32_t)((o->room ? o->room : M6_SNAPSHOT_LIVE_MAX) - before_text);
 
@@ -480,8 +504,13 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   put_spikes(c, (struct m6_snap_spike *)(w->base + at));
   at += s->spike_count * sizeof(struct m6_snap_spike);
   s->frames_offset = at;
-  if (final) s->frame_count = put_frames(c, (struct m6_snap_frame *)(w->base + at));
+  if (whole) s->frame_count = put_frames(c, (struct m6_snap_frame *)(w->base + at));
   at += s->frame_count * sizeof(struct m6_snap_frame);
+  m6_retained_cost(&c->retained, o->collector_ns, o->target_cpu_ns);
+  at = m6_retained_put(&c->retained, c->rate, place_of, &c->tree, w->base, at, s);
+  s->samples_offset = at;
+  if (whole) s->sample_count = put_samples(c, w, (float *)(w->base + at));
+  at += s->sample_count * sizeof(float);
   uint32_t more_bytes = 0, more_at = 0;
   if (o->appendix) {
     const char *more = o->appendix->text(o->appendix->arg, &more_bytes);

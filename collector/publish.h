@@ -30,14 +30,16 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const char *exe;           /* path, or NULL */
   const char (*caller)[256]; /* M6_STREAMS module paths, "" = unknown; or NULL */
   struct m6_price price;
+  const struct m6_snap_govern *govern; /* or NULL */
   const struct m6_appendix *appendix;  /* or NULL */
   size_t room;                         /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
-  const struct m6_snap_govern *govern; /* or NULL */
 };
 
-/* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. `final`: the books close at
- * the last sample instead of the last boundary, and retained frames go with it. */
-size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block);
+/* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last
+ * sample instead of the last boundary. FINAL and WHOLE have retained frames and reservoirs' samples: what a dump is made
+ * from. */
+enum m6_snapshot_kind { M6_SNAPSHOT_LIVE, M6_SNAPSHOT_FINAL, M6_SNAPSHOT_WHOLE };
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block);
 
 struct m6_live {
   char file[64];

@@ -198,7 +198,7 @@ static void follow(struct run *r)
     r->follow.moves++;
     for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
     m6_kernel_close(r->kernel);
-    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, 0);
+    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, NULL, 0);
   }
   for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
   b->kernel = r->kernel;
@@ -348,6 +348,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
   m6_kernel_close(r.kernel);
   free(r.images);
+  if (status == 0 && r.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&r.o);
   return status;
 }

@@ -18,7 +18,8 @@
   X(VERSION, 6, "the shim in the target is of another version of mach6")                                               \
   X(INVALID, 7, "the target's segment is damaged or hostile")                                                          \
   X(CAPTURED, 8, "another collector captures this target already")                                                     \
-  X(UNATTACHABLE, 9, "a static or privileged program: no preload reaches it")
+  X(UNATTACHABLE, 9, "a static or privileged program: no preload reaches it")                                          \
+  X(DUMP, 11, "the dump could not be written; if there was a session, it is over")
 
 #define M6_EXIT_ENUM(name, status, meaning) M6_EXIT_##name = status,
 enum m6_exit { M6_EXITS(M6_EXIT_ENUM) };

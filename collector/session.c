@@ -3,6 +3,10 @@
  * Promise: whatever happens is an event of the lifecycle, in the order in which it happened; what its transitions ask for is done
  * before anything else; time is looked at once a turn.
  */
+#include <errno.h>
+#include <string.h>
+
+#include "kernel_side.h"
 #include "session.h"
 
 /* Answers all who wait for this. */
@@ -16,12 +20,15 @@ static void answer(struct m6_session *s, enum m6_verb verb, int status, const ch
 
 static void finish(struct m6_session *s)
 {
+  m6_outlets_dump_end(s->o); /* one on demand that is not done: what was there before stays */
   s->source->stop(s->arg);
   m6_bounds_end(&s->o->bounds, s->source->image(s->arg), s->life.end);
   s->source->publish(s->arg, 1, s->life.end);
   m6_lifecycle_event(&s->life, M6_EVENT_FLUSHED, m6_monotonic_ns());
   answer(s, M6_VERB_OFF, M6_EXIT_OK,
          s->life.began ? "the session ended: " : "cancelled before the session began: ", m6_end_words(s->life.end));
+  answer(s, M6_VERB_DUMP, M6_EXIT_DUMP,
+         "no dump: the session ended before it was written: ", m6_end_words(s->life.end));
   answer(s, M6_VERB_ON, M6_EXIT_OTHER, "the session never began: ", m6_end_words(s->life.end));
 }
 
@@ -51,6 +58,29 @@ static void happened(struct m6_session *s, enum m6_life_event event, uint64_t no
 
 /* ---- commands ------------------------------------------------------------------------------------------------------ */
 
+/* A dump of the session as it is now; answered when it is in its place, or is not going to be. */
+static void begin_dump(struct m6_session *s, struct m6_client *k)
+{
+  struct m6_image *i = s->source->image(s->arg);
+  struct m6_session_state now = {.state = M6_COLLECTING};
+  if (s->life.state != M6_LIFE_COLLECTING || i == NULL || i->capture == NULL) {
+    m6_command_answer(k, M6_EXIT_DUMP, "no session runs, so there is nothing to dump");
+    return;
+  }
+  int e = k->text[0] != '/' ? EINVAL : m6_image_sample(i, 0) != 0 ? EFAULT : m6_outlets_dump(s->o, i, &now, k->text);
+  if (e)
+    m6_command_answer(k, M6_EXIT_DUMP, "no dump: %s: %s", k->text,
+                      e == EBUSY ? "another one is under way; try again when it is done" : strerror(e));
+}
+
+static void poll_dump(struct m6_session *s)
+{
+  int error = 0;
+  if (!m6_outlets_dump_poll(s->o, &error)) return;
+  if (error) answer(s, M6_VERB_DUMP, M6_EXIT_DUMP, "no dump; what was there before is as it was: ", strerror(error));
+  else answer(s, M6_VERB_DUMP, M6_EXIT_OK, "the dump is written", "");
+}
+
 static void obey(struct m6_session *s, struct m6_client *k, uint64_t now)
 {
   switch (k->verb) {
@@ -63,7 +93,8 @@ static void obey(struct m6_session *s, struct m6_client *k, uint64_t now)
     if (s->life.state == M6_LIFE_COLLECTING) m6_command_answer(k, M6_EXIT_OK, "collecting already");
     else happened(s, M6_EVENT_ON, now); /* a pending one goes on pending */
     return;
-  default: m6_command_answer(k, M6_EXIT_USAGE, "this collector does not do that");
+  case M6_VERB_DUMP: begin_dump(s, k); return;
+  case M6_VERB_NONE: return;
   }
 }
 
@@ -135,6 +166,8 @@ void m6_session_run(struct m6_session *s)
 {
   uint64_t beat_ns = 0, look_ns = 0, published_ns = 0;
   int wait_ms = M6_POLL_BUSY_MS;
+  unsigned looks = 0;
+  struct m6_image *image;
   happened(s, M6_EVENT_ON, m6_monotonic_ns());
   for (;;) {
     uint64_t now = m6_monotonic_ns();
@@ -149,6 +182,9 @@ void m6_session_run(struct m6_session *s)
       chain(s, now);
     }
     commands(s, now);
+    poll_dump(s);
+    if (d.look && (image = s->source->image(s->arg)) != NULL)
+      m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval > 1 && (looks++ & 1));
     if (s->life.state == M6_LIFE_COLLECTING && due(now, &published_ns, interval * M6_PUBLISH_MS * 1000000ull)) {
       s->o->event = M6_EVENT_NOTHING;
       s->source->publish(s->arg, 0, M6_END_NONE);

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "control.h"
 #include "lifecycle.h"
+#include "dump_write.h"
 #include "publish.h"
 #include "watch.h"
 
@@ -29,13 +30,23 @@
 struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
-  uint64_t run_token; /* 0: attach */
+  uint64_t run_token;       /* 0: attach */
+  const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
   int stay;                       /* after a session wait for the next, as long as the grant allows one */
   uint32_t sessions;              /* a chain of so many; 1: one session */
   uint64_t session_frames;        /* a session of a chain has so many presents; 0: its time alone bounds it */
+  const char *out;                /* a file for the dump at the end; NULL: none */
+};
+
+struct m6_dumps {
+  struct m6_dump *dump; /* the one on demand that is under way */
+  void *block;
+  char *path;
+  int failed; /* the errno that the last dump at an end failed with */
+  int told_refused;
 };
 
 struct m6_outlets { /* where snapshots go; shared by both ways */
@@ -52,6 +63,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   uint64_t publishes, live_ns, cpu_start_ns;
   int poll_ms; /* how long it slept the last time */
   int told_no_room;
+  struct m6_dumps dumps;
 };
 
 int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, struct m6_error *e);
@@ -63,6 +75,18 @@ struct m6_session_state {
 };
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);
+/* The snapshot alone (enum m6_snapshot_kind), into a block of M6_SNAPSHOT_BYTES_MAX bytes; its size. */
+size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int kind,
+                        void *block);
+
+/* outlets_dump.c. The first says early what would fail at the end: 0 or a status. */
+int m6_outlets_dump_open(struct m6_outlets *o, struct m6_error *e);
+void m6_outlets_dump_final(struct m6_outlets *o); /* of the block that was just published; waits; sets dumps.failed */
+/* On demand: 0 when it has begun, EBUSY while one is under way, or another errno. */
+int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, const char *path);
+/* Each turn of the drain loop: 1 when one has just ended, *error its errno or 0. Never waits. */
+int m6_outlets_dump_poll(struct m6_outlets *o, int *error);
+void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
@@ -102,5 +126,6 @@ void m6_session_run(struct m6_session *s);
 /* An exit status; *e filled when it is not 0. */
 int m6_attach(const struct m6_options *options, struct m6_error *e);
 int m6_run(const struct m6_options *options, struct m6_error *e);
+int m6_frame_session(const struct m6_options *options, struct m6_error *e);
 
 #endif

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,8 +92,7 @@ static int find_file(pid_t pid, int *out)
 
 /* ---- copying it -------------------------------------------------------------------------------------------------- */
 
-/* Takes the block over, whatever the answer is. */
-static int adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes)
+int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes)
 {
   int error = m6_snapshot_check(block, bytes);
   if (error) {
@@ -167,7 +167,7 @@ static int try_refresh(mach6_stats *s)
     free(block);
     return again ? again : after.seq[head.current] != seq ? MACH6_EBUSY : error;
   }
-  if (!(error = adopt(s, block, first[2]))) s->ended = after.ended != 0;
+  if (!(error = m6_stats_adopt(s, block, first[2]))) s->ended = after.ended != 0;
   return error;
 }
 
@@ -225,7 +225,7 @@ int mach6_stats_open_fd(int fd, mach6_stats **out)
   s->ended = 1;
   int error = read_exactly(fd, block, (size_t)st.st_size, 0);
   if (error) free(block);
-  else if (!(error = adopt(s, block, (size_t)st.st_size))) s->pid = (pid_t)s->snap->pid;
+  else if (!(error = m6_stats_adopt(s, block, (size_t)st.st_size))) s->pid = (pid_t)s->snap->pid;
   return open_with(s, error, out);
 }
 
@@ -259,6 +259,26 @@ const char *mach6_stats_strerror(int error)
     [-MACH6_ESYSTEM] = "the system refused a call (see errno)",
   };
   return error <= 0 && error >= MACH6_ESYSTEM ? text[-error] : "unknown error";
+}
+
+/* Here, not in stats_load.c: what shows a snapshot need not be able to read dumps. */
+int m6_stats_not_whole(const mach6_stats *s, char *out, size_t room)
+{
+  const struct mach6_dump_info *d = &s->dump;
+  uint64_t overwritten = s->snap->frames_overwritten;
+  size_t n = 0;
+  *out = 0;
+  if (s->from_dump ? d->whole : !overwritten) return 0;
+#define SAY(...) n += n < room ? (size_t)snprintf(out + n, room - n, __VA_ARGS__) : 0
+  SAY("This is not the whole recording: ");
+  if (overwritten) SAY("the oldest %" PRIu64 " frame records were overwritten by later ones; ", overwritten);
+  if (d->left_out) SAY("%" PRIu64 " rows did not fit into the dump; ", d->left_out);
+  if (d->broke_why)
+    SAY("the dump is damaged at byte %" PRIu64 " (%s), what comes before is shown; ", d->broke_at, d->broke_why);
+#undef SAY
+  n = strlen(out);
+  if (n > 2) strcpy(out + n - 2, ".");
+  return 1;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */

@@ -93,6 +93,22 @@ static int spikes_ok(const struct m6_snapshot *s)
   return 1;
 }
 
+/* Reservoirs lie one after the other in the order of nodes; a dump that was cut may have lost the last of them. */
+static int retained_ok(const struct m6_snapshot *s)
+{
+  const struct m6_snap_node *n = m6_snap_nodes(s);
+  const struct m6_snap_stall *k = m6_snap_stalls(s);
+  const float *v = m6_snap_samples(s);
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < s->node_count; i++) most += n[i].reservoir;
+  if (s->sample_count > most) return 0;
+  for (uint32_t i = 0; i < s->sample_count; i++)
+    if (!(v[i] >= 0 && v[i] <= 0x1p64f)) return 0;
+  for (uint32_t i = 0; i < s->stall_count; i++)
+    if (k[i].node >= s->node_count) return 0;
+  return 1;
+}
+
 static int streams_ok(const struct m6_snapshot *s)
 {
   if (s->stream_count > M6_STREAMS || (s->stream_count ? s->main_stream >= s->stream_count : s->main_stream != 0))
@@ -128,16 +144,21 @@ int m6_snapshot_check(const void *block, size_t bytes)
   if (s->version != M6_SNAPSHOT_VERSION || s->head_bytes != sizeof *s) return MACH6_EVERSION;
   if (bytes < sizeof *s || s->bytes != bytes || bytes > M6_SNAPSHOT_BYTES_MAX) return MACH6_EINVALID;
   if (s->node_count > M6_NODES_MAX || s->spike_count > M6_SPIKES_RETAINED || s->frame_count > M6_FRAMES_RETAINED ||
-      s->series_count > M6_SERIES)
+      s->series_count > M6_SERIES || s->bucket_count > M6_BUCKETS_RETAINED || s->growth_count > M6_GROWTH_RETAINED ||
+      s->stall_count > M6_STALLS_RETAINED || s->sample_count > M6_NODES_MAX * M6_RESERVOIR)
     return MACH6_EINVALID;
   if (!region_ok(s, s->nodes_offset, s->node_count, sizeof(struct m6_snap_node), 8) ||
       !region_ok(s, s->spikes_offset, s->spike_count, sizeof(struct m6_snap_spike), 8) ||
       !region_ok(s, s->frames_offset, s->frame_count, sizeof(struct m6_snap_frame), 8) ||
+      !region_ok(s, s->buckets_offset, s->bucket_count, sizeof(struct m6_snap_bucket), 8) ||
+      !region_ok(s, s->growth_offset, s->growth_count, sizeof(struct m6_snap_growth), 8) ||
+      !region_ok(s, s->stalls_offset, s->stall_count, sizeof(struct m6_snap_stall), 8) ||
+      !region_ok(s, s->samples_offset, s->sample_count, sizeof(float), 8) ||
       !region_ok(s, s->text_offset, s->text_bytes, 1, 1))
     return MACH6_EINVALID;
   if (!text_ok(s, s->exe_offset, s->exe_bytes, M6_TEXT_MAX) ||
       !text_ok(s, s->name_offset, s->name_bytes, M6_TEXT_MAX) || !streams_ok(s) || !nodes_ok(s) || !spikes_ok(s) ||
-      !govern_ok(&s->govern))
+      !govern_ok(&s->govern) || !retained_ok(s))
     return MACH6_EINVALID;
   if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)

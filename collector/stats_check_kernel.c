@@ -4,7 +4,7 @@
  */
 #include <limits.h>
 
-#include "stats_internal.h"
+#include "stats_kernel.h"
 
 static int section_ok(const struct m6_snapshot *s, uint64_t offset, uint64_t count, uint64_t size, uint32_t most)
 {

@@ -1,6 +1,7 @@
 /* stats_internal.h - what the files of libmach6stats share. Not installed; nothing here is exported from the library.
  *
- *   stats.c          open, refresh, navigate: the only file that touches files
+ *   stats.c          open, refresh, navigate; with stats_load.c the only files that touch files
+ *   stats_load.c     a dump, by dump_read.c (dump.h)
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
  *   stats_check_kernel.c  the same, of the kernel side's part; stats_kernel.c makes that easy to read
  *   payload.c        a node as {label, stats, children}
@@ -44,7 +45,14 @@ struct mach6_stats {
   struct mach6_node *nodes; /* snap->node_count of them */
   char *labels;             /* their texts, one after the other */
   uint64_t *samples;        /* of each node and all below it; NULL: none are collected */
+  int from_dump;
+  struct mach6_dump_info dump;
 };
+
+/* As mach6_stats_load; *info says where it broke also when nothing could be saved. */
+int m6_stats_load(const char *path, mach6_stats **out, struct mach6_dump_info *info) M6_HIDDEN;
+/* Is it less than the whole recording? Then a sentence that says why, in `out`; else 0 and "". */
+int m6_stats_not_whole(const mach6_stats *s, char *out, size_t room) M6_HIDDEN;
 
 /* 0, or MACH6_EVERSION or MACH6_EINVALID. After 0 every count, offset, link and text of the block can be used without a
  * further look: regions lie inside `bytes` and do not start in the head, links form one tree that reaches every node,
@@ -66,25 +74,29 @@ static inline const struct m6_snap_frame *m6_snap_frames(const struct m6_snapsho
 {
   return (const struct m6_snap_frame *)((const char *)s + s->frames_offset);
 }
+static inline const struct m6_snap_bucket *m6_snap_buckets(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_bucket *)((const char *)s + s->buckets_offset);
+}
+static inline const struct m6_snap_growth *m6_snap_growths(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_growth *)((const char *)s + s->growth_offset);
+}
+static inline const struct m6_snap_stall *m6_snap_stalls(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_stall *)((const char *)s + s->stalls_offset);
+}
+static inline const float *m6_snap_samples(const struct m6_snapshot *s)
+{
+  return (const float *)((const char *)s + s->samples_offset);
+}
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
 /* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
  * not known. */
 double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
-#define M6_SECTION(name, type, offset)                                                                                 \
-  static inline const type *name(const struct m6_snapshot *s)                                                          \
-  {                                                                                                                    \
-    return (const type *)((const char *)s + s->kernel.offset);                                                         \
-  }
-M6_SECTION(m6_snap_refusals, struct m6_snap_refusal, refusals_offset)
-M6_SECTION(m6_snap_threads, struct m6_snap_thread, threads_offset)
-M6_SECTION(m6_snap_calls, struct m6_snap_call, calls_offset)
-M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
-M6_SECTION(m6_snap_samples, uint64_t, samples_offset)
-M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
-M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
-M6_SECTION(m6_snap_folded, char, folded_offset)
-#undef M6_SECTION
+/* stats.c: takes the block over, whatever the answer is. */
+int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;

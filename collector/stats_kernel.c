@@ -56,7 +56,7 @@ uint64_t *m6_samples_below(const mach6_stats *h)
   if (s->kernel.sample_count == 0) return NULL;
   uint64_t *total = malloc(s->node_count * sizeof *total);
   if (total == NULL) return NULL;
-  memcpy(total, m6_snap_samples(s), s->node_count * sizeof *total);
+  memcpy(total, m6_snap_cpu_samples(s), s->node_count * sizeof *total);
   /* Leaves first: preorder, walked backwards; a checked tree's parents come before their children on that walk. */
   uint32_t *order = malloc(s->node_count * sizeof *order), n = 0, at = 0;
   const struct m6_snap_node *nodes = m6_snap_nodes(s);

@@ -4,6 +4,21 @@
 
 #include "stats_internal.h"
 
+#define M6_SECTION(name, type, offset)                                                                                 \
+  static inline const type *name(const struct m6_snapshot *s)                                                          \
+  {                                                                                                                    \
+    return (const type *)((const char *)s + s->kernel.offset);                                                         \
+  }
+M6_SECTION(m6_snap_refusals, struct m6_snap_refusal, refusals_offset)
+M6_SECTION(m6_snap_threads, struct m6_snap_thread, threads_offset)
+M6_SECTION(m6_snap_calls, struct m6_snap_call, calls_offset)
+M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
+M6_SECTION(m6_snap_cpu_samples, uint64_t, samples_offset)
+M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
+M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
+M6_SECTION(m6_snap_folded, char, folded_offset)
+#undef M6_SECTION
+
 const char *m6_kernel_source_name(uint32_t source) M6_HIDDEN; /* "bpf", "perf", "proc", "none" */
 const char *m6_kernel_part_name(uint32_t part) M6_HIDDEN;
 const char *m6_kernel_part_text(uint32_t part) M6_HIDDEN; /* what is missing without it */

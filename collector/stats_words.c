@@ -78,6 +78,10 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
     {M6_UNSEEN_SIZES, "sizes",
      "the next allocator in line has no malloc_usable_size: calls are counted, bytes are not"},
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
+    {M6_UNSEEN_NO_SHIM, "no_shim",
+     "the program runs without the shim (--frame-symbol): frame times and what the kernel knows are here, allocations "
+     "and "
+     "scopes are not"},
     {M6_UNSEEN_PRESENT_NOT_FIRST, "present_not_first",
      "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in "
      "LD_PRELOAD"},
@@ -105,6 +109,9 @@ const struct m6_loss_word *m6_loss_words(unsigned *count)
     {"bad_records", "records that made no sense and were passed over", AT(bad_records)},
     {"frames_overwritten", "frame records overwritten by later ones (what is kept is not the whole run)",
      AT(frames_overwritten)},
+    {"buckets_overwritten", "seconds overwritten by later ones", AT(buckets_overwritten)},
+    {"growth_overwritten", "memory-growth events overwritten by later ones", AT(growth_overwritten)},
+    {"stalls_overwritten", "stalls overwritten by later ones", AT(stalls_overwritten)},
   };
 #undef AT
   *count = sizeof t / sizeof *t;

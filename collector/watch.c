@@ -14,6 +14,7 @@
 int m6_watch_open(struct m6_watch *w, int end_fd, int in_run)
 {
   memset(w, -1, sizeof *w);
+  w->ending_known = w->ending = 0;
   w->epoll = epoll_create1(EPOLL_CLOEXEC);
   if (w->epoll < 0) return errno;
   sigset_t taken;
@@ -65,10 +66,14 @@ static void take_signal(struct m6_watch *w, struct m6_woken *woken)
 
 static void take_end(struct m6_watch *w, struct m6_woken *woken)
 {
-  char ignored[64];
-  ssize_t n = read(w->end, ignored, sizeof ignored);
+  char got[64];
+  ssize_t n = read(w->end, got, sizeof got);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   woken->ended = 1;
+  if (n == sizeof w->ending) {
+    memcpy(&w->ending, got, sizeof w->ending);
+    w->ending_known = 1;
+  }
   m6_watch_drop(w, w->end);
 }
 

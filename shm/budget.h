@@ -17,6 +17,15 @@
 #define M6_SPIKE_WINDOW 120      /* frames in the rolling median */
 #define M6_SPIKE_WINDOW_MIN 10   /* frames before the first spike */
 #define M6_SPIKES_RETAINED 32
+
+#define M6_BUCKETS_RETAINED                                                                                            \
+  300 /* one-second buckets of every metric; overwrites of these and the next two are counted */
+#define M6_GROWTH_RETAINED 300 /* memory-growth events */
+#define M6_STALLS_RETAINED 512 /* intervals over the spike threshold */
+
+#define M6_DUMP_BYTES (50u << 20)       /* one dump; what does not fit is left out, and the dump says how much */
+#define M6_DUMP_OBJECT_BYTES (1u << 20) /* one object in it */
+
 #define M6_RESERVOIR 128        /* samples of one node for percentiles */
 #define M6_NODES_MAX 8192       /* nodes of one tree; what comes later goes to "(other)" */
 #define M6_SCOPE_DEPTH_MAX 1024 /* open scopes of one thread that are told apart */

@@ -1,9 +1,9 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
- * A snapshot is one self-contained block: struct m6_snapshot, then nodes, then spikes, then retained frames (final
- * snapshots only), then text, then what the kernel side adds (snapshot_kernel.h). It travels two ways: in the
- * live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; and as the plain contents
- * of a file descriptor when a session has ended.
+ * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth events,
+ * stalls, reservoirs' samples, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are in final snapshots and in those for a dump only. It travels
+ * three ways: in the live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; as the plain
+ * contents of a file descriptor when a session has ended; and as a dump (collector/dump.h has the table of its fields).
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
  * namespace counts, mode 0600, owned by the target's user; the collector is its only writer. Readers check every count
@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "budget.h"
-#include "snapshot_kernel.h"
 #include "snapshot_govern.h"
+#include "snapshot_kernel.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
 #define M6_SNAPSHOT_VERSION 2u
@@ -76,6 +76,40 @@ struct m6_snap_frame { /* one retained frame record */
   int64_t d, i;        /* bytes */
   uint64_t allocs;
   uint32_t spike, lumped; /* lumped: frames that this record stands for because records were lost; 1 normally */
+};
+
+/* ---- what happened when ---- */
+
+/* One second. Frames are in the second in which they ended; counters are read about twice a second, and what they went up by
+ * between two readings is in the second of the later one: sums over all buckets are exact. */
+struct m6_snap_bucket {
+  uint64_t second;             /* since the session's start */
+  uint64_t frames;             /* lumps count as what they stand for */
+  uint64_t time_sum, time_max; /* ns, of present-to-present intervals */
+  int64_t d, i;                /* bytes, of these frames */
+  uint64_t allocs, bytes, frees;
+  int64_t live,
+    mapped; /* bytes at its last reading: the heap reading; mapped minus unmapped since the session's start */
+  uint64_t records, lost;
+  uint64_t collector_ns, target_cpu_ns; /* CPU time */
+  uint32_t stalls, threads;             /* threads: that have counters, at its last reading */
+};
+/* The heap reading was higher than it had ever been, by a step that was worth a word. */
+struct m6_snap_growth {
+  uint64_t at;    /* ns since the session's start */
+  uint64_t frame; /* number of the present that was just made; 0: before the first one */
+  int64_t live;   /* the new high, bytes */
+  int64_t growth; /* since the event before it, or the session's start */
+  int64_t d;      /* of the frame */
+  uint64_t allocs;
+};
+/* Each interval over the spike threshold (collector/frame.h), in the order of time; `spikes` has the worst with more causes. */
+struct m6_snap_stall {
+  uint64_t frame, at, time, median; /* as in struct m6_snap_spike */
+  uint64_t allocs;
+  int64_t d;
+  uint32_t node, calls; /* the scope in which most of its time was spent; 0 = none */
+  uint64_t node_time;   /* ns */
 };
 
 /* Frame times over the whole session in at most this many equal groups of frames, for pictures and for slopes. */
@@ -168,18 +202,29 @@ struct m6_snapshot {
   double price_pair_ns, price_scope_ns, price_frame_ns; /* NaN when not calibrated */
   uint64_t publishes;
 
+  /* what happened when: regions as above; `at`, `second` and order are those of time */
+  uint32_t bucket_count, growth_count, stall_count, sample_count;
+  uint64_t buckets_offset, growth_offset, stalls_offset;
+  uint64_t samples_offset; /* float, ns: the reservoirs of node 0, 1, ...; each as many as its `reservoir` says */
+  uint64_t buckets_overwritten, growth_overwritten, stalls_overwritten;
+  uint32_t ending_known; /* `ending` is what waitpid said of the target; `mach6 run` alone gets to know */
+  int32_t ending;
+
   uint32_t series_count, series_frames_each;
   struct m6_snap_point series[M6_SERIES];
   uint32_t histogram[M6_HIST_BUCKETS];
+  struct m6_snap_govern govern;
 
   struct m6_snap_kernel kernel;
-  struct m6_snap_govern govern;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };
 
 _Static_assert(sizeof(struct m6_snap_node) == 152, "size must not change within a version");
 _Static_assert(sizeof(struct m6_snap_frame) == 64 && sizeof(struct m6_snap_stream) == 56,
+               "size must not change within a version");
+_Static_assert(sizeof(struct m6_snap_bucket) == 128 && sizeof(struct m6_snap_growth) == 48 &&
+                 sizeof(struct m6_snap_stall) == 64,
                "size must not change within a version");
 _Static_assert(sizeof(struct m6_snapshot) % 8 == 0, "copied in words");
 
@@ -196,6 +241,6 @@ struct m6_stats_head {
 _Static_assert(sizeof(struct m6_stats_head) == 64, "one cache line");
 #define M6_STATS_PLACES_OFFSET 4096u
 #define M6_SNAPSHOT_LIVE_MAX (8u << 20)   /* one place of the live-stats file; enough for level memory's final one */
-#define M6_SNAPSHOT_BYTES_MAX (16u << 20) /* a final snapshot with the kernel side's rows for each frame */
+#define M6_SNAPSHOT_BYTES_MAX (16u << 20) /* a final snapshot, with samples and the kernel side's rows for each frame */
 
 #endif

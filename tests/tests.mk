@@ -45,6 +45,24 @@ tests_output = $B/tests/programs/$(basename $(notdir $(1)))$(if $(filter lib%,$(
 $(foreach p,$(filter %.c,$(TESTS_PROGRAMS)),$(eval $(call tests_program,$p,$(call tests_output,$p),$$(CC) -O2 $$(TESTS_FLAGS))))
 $(foreach p,$(filter %.cc,$(TESTS_PROGRAMS)),$(eval $(call tests_program,$p,$(call tests_output,$p),$$(CXX) -O2 -std=gnu++17 -D_GNU_SOURCE -I. -Ipreload -pthread -g)))
 
+# tests/fuzz/fuzz_*.c -> build/tests/fuzz/NAME, where clang has libFuzzer; tests/fuzz/*.test run them. A word of its own for `links`.
+FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ := $(FUZZ_C:tests/fuzz/%.c=$B/tests/fuzz/%)
+HAS_FUZZER := $(shell echo 'int LLVMFuzzerTestOneInput(const char *p, long n) { return 0 * (p != 0) * n; }' | \
+  $(CLANG) -x c -fsanitize=fuzzer,address,undefined -o /dev/null - 2>/dev/null && echo yes)
+$B/tests/fuzz/%: tests/fuzz/%.c $(wildcard collector/*.c tools/mach6/*.[ch]) $(TESTS_HEADERS)
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$Q$(CLANG) $(TESTS_FLAGS) -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+	  -o $@ $< $(call tests_word,links,$<)
+TESTS_BUILT += $(if $(HAS_FUZZER),$(FUZZ))
+# Longer: make fuzz FUZZ_S=3600. What it learns is kept in build/fuzz.
+.PHONY: fuzz
+FUZZ_S ?= 600
+fuzz: tests
+	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS=$(abspath $B)/fuzz tests/fuzz/dump.test
+	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS=$(abspath $B)/fuzz tests/fuzz/segment.test
+
 .PHONY: tests
 tests: all $(TESTS_BUILT)
 

@@ -1,5 +1,5 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c */
-/* links: collector/reservoir.c collector/histogram.c collector/frame.c collector/books.c collector/verdict.c */
+/* links: collector/reservoir.c collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c */
 /* links: collector/clock.c collector/utf8.c collector/stats_proc.c -lm */
 /* drain - records drained and aggregated a second on one core: the collector's own code on a segment made here.
  *

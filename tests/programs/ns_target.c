@@ -1,7 +1,7 @@
 /* ns_target.c - a target that is told from another by how often it does what it does.
  *
- *   ns_target N [PID]   says "ready PID TID"; after a line on stdin it asks N times for its parent and calls ns_tick as often, on a
- *                       second thread, TID; says "done", and ends after another line. With PID it is a child that is given
+ *   ns_target N [PID]   says "ready PID TID"; after a line on stdin it asks N times for its parent, calls ns_tick and mach6_frame as
+ *                       often, on a second thread, TID; says "done", and ends after another line. With PID it is a child that is given
  *                       this number in its pid namespace. Status 3 when that cannot be.
  */
 #include <linux/sched.h>
@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "preload/mach6.h"
 
 static int times, go[2];
 
@@ -28,6 +30,7 @@ static void *work(void *arg)
   for (int i = 0; i < times; i++) {
     syscall(SYS_getppid);
     ns_tick();
+    mach6_frame();
   }
   puts("done");
   fflush(stdout);

@@ -242,7 +242,13 @@ static inline void fx_check(const struct m6_snapshot *s)
   assert_true(s->nodes_offset + s->node_count * sizeof(struct m6_snap_node) <= s->bytes);
   assert_true(s->spikes_offset + s->spike_count * sizeof(struct m6_snap_spike) <= s->bytes);
   assert_true(s->frames_offset + s->frame_count * sizeof(struct m6_snap_frame) <= s->bytes);
+  assert_true(s->buckets_offset + s->bucket_count * sizeof(struct m6_snap_bucket) <= s->bytes);
+  assert_true(s->growth_offset + s->growth_count * sizeof(struct m6_snap_growth) <= s->bytes);
+  assert_true(s->stalls_offset + s->stall_count * sizeof(struct m6_snap_stall) <= s->bytes);
+  assert_true(s->samples_offset + s->sample_count * sizeof(float) <= s->bytes && s->samples_offset % 8 == 0);
   assert_true(s->text_offset + s->text_bytes <= s->bytes);
+  for (uint32_t i = 0; i < s->stall_count; i++)
+    assert_true(((const struct m6_snap_stall *)((const char *)s + s->stalls_offset))[i].node < s->node_count);
   const struct m6_snap_node *n = fx_nodes(s);
   uint32_t linked = 0;
   for (uint32_t i = 0; i < s->node_count; i++) {

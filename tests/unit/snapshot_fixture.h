@@ -19,13 +19,17 @@ struct fx {
   struct m6_snap_node *nodes;
   struct m6_snap_spike spikes[M6_SPIKES_RETAINED];
   struct m6_snap_frame *frames;
+  struct m6_snap_bucket *buckets;
+  struct m6_snap_growth *growth;
+  struct m6_snap_stall *stalls;
+  float *samples;
   char *text;
   /* the kernel side's; none of it when head.kernel is zero */
   struct m6_snap_refusal refusals[2];
   struct m6_snap_thread threads[2];
   struct m6_snap_call calls[2];
   struct m6_snap_function functions[3];
-  uint64_t samples[M6_NODES_MAX];
+  uint64_t cpu_samples[M6_NODES_MAX];
   struct m6_snap_causes causes[M6_SPIKES_RETAINED];
   const char *folded;
 };
@@ -79,6 +83,10 @@ static inline void fx_init(struct fx *f, const char *name)
   memset(f, 0, sizeof *f);
   f->nodes = calloc(M6_NODES_MAX, sizeof *f->nodes);
   f->frames = calloc(M6_FRAMES_RETAINED, sizeof *f->frames);
+  f->buckets = calloc(M6_BUCKETS_RETAINED, sizeof *f->buckets);
+  f->growth = calloc(M6_GROWTH_RETAINED, sizeof *f->growth);
+  f->stalls = calloc(M6_STALLS_RETAINED, sizeof *f->stalls);
+  f->samples = calloc(M6_NODES_MAX * M6_RESERVOIR, sizeof *f->samples);
   struct m6_snapshot *h = &f->head;
   h->magic = M6_SNAPSHOT_MAGIC;
   h->version = M6_SNAPSHOT_VERSION;
@@ -113,7 +121,11 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
   h->nodes_offset = sizeof *h;
   h->spikes_offset = h->nodes_offset + h->node_count * sizeof *f->nodes;
   h->frames_offset = h->spikes_offset + h->spike_count * sizeof *f->spikes;
-  h->text_offset = h->frames_offset + h->frame_count * sizeof *f->frames;
+  h->buckets_offset = h->frames_offset + h->frame_count * sizeof *f->frames;
+  h->growth_offset = h->buckets_offset + h->bucket_count * sizeof *f->buckets;
+  h->stalls_offset = h->growth_offset + h->growth_count * sizeof *f->growth;
+  h->samples_offset = h->stalls_offset + h->stall_count * sizeof *f->stalls;
+  h->text_offset = h->samples_offset + h->sample_count * sizeof *f->samples;
   h->bytes = (h->text_offset + h->text_bytes + 7) & ~7ull;
   struct m6_snap_kernel *k = &h->kernel;
   if (k->samples) k->sample_count = h->node_count;
@@ -127,7 +139,7 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
               {&k->threads_offset, f->threads, k->thread_count * sizeof f->threads[0]},
               {&k->calls_offset, f->calls, k->call_count * sizeof f->calls[0]},
               {&k->functions_offset, f->functions, k->function_count * sizeof f->functions[0]},
-              {&k->samples_offset, f->samples, k->sample_count * sizeof f->samples[0]},
+              {&k->samples_offset, f->cpu_samples, k->sample_count * sizeof f->cpu_samples[0]},
               {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
               {&k->folded_offset, f->folded, k->folded_bytes}};
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
@@ -141,6 +153,10 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
   memcpy(b + h->nodes_offset, f->nodes, h->node_count * sizeof *f->nodes);
   memcpy(b + h->spikes_offset, f->spikes, h->spike_count * sizeof *f->spikes);
   memcpy(b + h->frames_offset, f->frames, h->frame_count * sizeof *f->frames);
+  memcpy(b + h->buckets_offset, f->buckets, h->bucket_count * sizeof *f->buckets);
+  memcpy(b + h->growth_offset, f->growth, h->growth_count * sizeof *f->growth);
+  memcpy(b + h->stalls_offset, f->stalls, h->stall_count * sizeof *f->stalls);
+  memcpy(b + h->samples_offset, f->samples, h->sample_count * sizeof *f->samples);
   memcpy(b + h->text_offset, f->text, h->text_bytes);
   *bytes = h->bytes;
   return (struct m6_snapshot *)b;
@@ -150,6 +166,10 @@ static inline void fx_free(struct fx *f)
 {
   free(f->nodes);
   free(f->frames);
+  free(f->buckets);
+  free(f->growth);
+  free(f->stalls);
+  free(f->samples);
   free(f->text);
 }
 
@@ -213,7 +233,7 @@ static inline void fx_kernel(struct fx *f)
     FX_PUT(f->functions[i].module, i == 2 ? "libGL.so.1" : "sample-game");
     if (i < 2) f->functions[i].line = 120, FX_PUT(f->functions[i].file, "src/game/physics.c");
   }
-  for (uint32_t i = 3; i < f->head.node_count; i++) f->samples[i] = 10 * i;
+  for (uint32_t i = 3; i < f->head.node_count; i++) f->cpu_samples[i] = 10 * i;
   for (uint32_t i = 0; i < f->head.spike_count; i++) {
     uint64_t time = f->spikes[i].time;
     f->causes[i] = (struct m6_snap_causes){

@@ -1,4 +1,4 @@
-/* drive.c - mach6 on, mach6 off: tell the collector of a process what to do; `on` starts one where there is none.
+/* drive.c - mach6 on, off, dump: tell the collector of a process what to do; `on` starts one where there is none.
  *
  * The collector of a process is named in that process's segment; its control socket is named by its pid (collector/stats_socket.h). One
  * that `on` has started stays in the background as long as the grant allows another session, and ends with the process.
@@ -30,8 +30,9 @@
 #define BEGIN_MS 10000  /* a collector that needs longer to speak is told of */
 
 struct options {
-  const char *who, *level, *ttl;
+  const char *level, *ttl, *file;
   pid_t pid;
+  int takes_file;
 };
 
 /* ---- whom it is about ---------------------------------------------------------------------------------------------- */
@@ -222,8 +223,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     break;
   }
   case ARGP_KEY_ARG:
-    if (o->pid) argp_error(state, "one process at a time");
-    o->pid = pid_of(state, arg);
+    if (o->pid && (!o->takes_file || o->file))
+      argp_error(state, o->takes_file ? "one process and one file" : "one process at a time");
+    if (o->pid) o->file = arg;
+    else o->pid = pid_of(state, arg);
     break;
   case ARGP_KEY_END:
     if (!o->pid) argp_error(state, "which process? 'mach6 ps' lists them");
@@ -283,4 +286,41 @@ int m6_off(int argc, char **argv)
   if (fd == -ENOENT && t.collector_pid == 0) return say("nobody captures process %d", (int)t.pid), EXIT_NO_CAPTURE;
   if (fd < 0) return unreachable(&t, -fd);
   return command(&t, fd, "off");
+}
+
+/* The file as the collector, which is somewhere else, must know it. NULL when its folder is not there. */
+static char *absolute(const char *file, char out[PATH_MAX])
+{
+  char folder[PATH_MAX], whole[PATH_MAX];
+  const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) + 1 : 1, slash ? file : ".");
+  if (!realpath(folder, whole)) return NULL;
+  return snprintf(out, PATH_MAX, "%s/%s", strcmp(whole, "/") ? whole : "", name) < PATH_MAX ? out : NULL;
+}
+
+int m6_dump(int argc, char **argv)
+{
+  static const struct argp argp = {NULL,
+                                   parse,
+                                   "PID [FILE]",
+                                   "Write what the session of a process has collected until now into FILE "
+                                   "(mach6-PID.dump): see mach6 report, export, diff, gate. "
+                                   "The session goes on. FILE is replaced when all of the new one is there.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
+  struct options o = {.takes_file = 1};
+  struct m6_target t;
+  char name[64], path[PATH_MAX], text[PATH_MAX + 16];
+  int status = options(argc, argv, &argp, "mach6 dump", &o, &t);
+  if (status) return status;
+  snprintf(name, sizeof name, "mach6-%d.dump", (int)o.pid);
+  if (!absolute(o.file ? o.file : name, path)) return say("%s: %s", o.file, strerror(errno)), EXIT_OTHER;
+  int fd = reach((pid_t)t.collector_pid);
+  if (fd == -ENOENT && t.collector_pid == 0)
+    return say("nobody captures process %d: start a session with 'mach6 on %d'", (int)t.pid, (int)t.pid),
+           EXIT_NO_CAPTURE;
+  if (fd < 0) return unreachable(&t, -fd);
+  snprintf(text, sizeof text, "dump %s", path);
+  return command(&t, fd, text);
 }

@@ -218,7 +218,7 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
   sigprocmask(SIG_SETMASK, &l->old_mask, NULL);
   while (read(go, &there_is_a_collector, 1) < 0 && errno == EINTR) {}
   /* Without one the shim would write for nobody, and leave its segment to nobody. */
-  if (l->profile && there_is_a_collector) set_environment(l, shim, token);
+  if (l->profile && there_is_a_collector && !l->frame_symbol) set_environment(l, shim, token);
   execv(l->program->path, l->argv);
   int error = errno;
   if (error == ENOEXEC) { /* a script without #!: a shell's, as execvp has it */
@@ -255,7 +255,7 @@ static void become_collector(const struct launch *l, const char *collector, uint
   dup2(err, 2);
   for (int i = 0; i < 3; i++) dup2(from[i], 3 + i);
   close_range(6, ~0u, 0);
-  if (chdir("/")) {}
+  if (!l->frame_symbol && chdir("/")) {} /* the symbol's file may be named from here */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -264,11 +264,13 @@ static void become_collector(const struct launch *l, const char *collector, uint
   snprintf(ttl, sizeof ttl, "%u", l->ttl);
   const char *args[48] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
+  if (l->frame_symbol) args[1] = "--frame-symbol", args[2] = l->frame_symbol;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
   if (l->sessions) args[n++] = "--sessions", args[n++] = l->sessions;
   if (l->session_frames) args[n++] = "--session-frames", args[n++] = l->session_frames;
   for (int i = 0; l->budgets[i]; i++) args[n++] = "--budget", args[n++] = l->budgets[i];
+  if (l->out) args[n++] = "--out", args[n++] = l->out;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);
@@ -317,7 +319,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
     if (go[0] >= 0) close(go[0]), close(go[1]);
     go[0] = go[1] = -1;
   }
-  if (l->profile && strpbrk(shim, " \t\n:;$")) {
+  if (l->profile && !l->frame_symbol && strpbrk(shim, " \t\n:;$")) {
     l->shim_fd = open(shim, O_RDONLY | O_CLOEXEC);
     if (l->shim_fd < 0) say("%s: %s; the game runs without it", shim, strerror(errno)), l->profile = 0;
   }
@@ -417,7 +419,8 @@ int launch_finish(struct launch *l)
     l->witness = 0;
   }
   if (l->end_fd >= 0) {
-    if (write(l->end_fd, "", 1) != 1) {} /* a collector that died before: SIGPIPE is blocked */
+    /* How it ended, for the dump. A collector that died before: SIGPIPE is blocked. */
+    if (write(l->end_fd, &l->status, sizeof l->status) != sizeof l->status) {}
     close(l->end_fd);
     l->end_fd = -1;
   }

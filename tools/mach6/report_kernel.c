@@ -44,7 +44,8 @@ void report_spike_causes(const struct page *p, const mach6_stats *h, uint32_t sp
   if (c->major)
     at += (size_t)snprintf(line + at, sizeof line - at, "; %s page fault%s from disk", t_count(c->major),
                            c->major == 1 ? "" : "s");
-  if (c->calls) snprintf(line + at, sizeof line - at, "; %s system calls", t_count(c->calls));
+  if (c->calls)
+    snprintf(line + at, sizeof line - at, "; %s system call%s", t_count(c->calls), c->calls == 1 ? "" : "s");
   t_wrap(p, 4, line);
 }
 
@@ -112,7 +113,7 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
   const struct m6_snap_kernel *k = &s->kernel;
   if (k->thread_count == 0) return;
   report_heading(p, "Threads, as the kernel saw them");
-  fprintf(p->to, "%s  %-18s %9s %10s %9s  %-22s %8s %9s %8s%s\n", ink(p, INK_DIM), "thread", "on CPU", "run queue",
+  fprintf(p->to, "%s  %-18s %9s %10s %9s  %-18s %8s %9s %8s%s\n", ink(p, INK_DIM), "thread", "on CPU", "run queue",
           "off CPU", "mostly", "switches", "preempted", "faults", NO_INK(p));
   for (uint32_t i = 0; i < k->thread_count && i < THREADS_SHOWN; i++) {
     const struct m6_snap_thread *t = &m6_snap_threads(s)[i];
@@ -127,7 +128,7 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
     char why[64] = "-";
     if (t->off_by[most]) snprintf(why, sizeof why, "%s %s", m6_why_name(most), seconds(p, t->off_by[most]));
     fputs("  ", p->to);
-    t_label(p, why, 22);
+    t_label(p, why, 18);
     fprintf(p->to, " %8s %9s %8s\n", t_count(t->voluntary + t->involuntary), t_count(t->involuntary),
             t_count(t->minor + t->major));
   }

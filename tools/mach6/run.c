@@ -15,30 +15,24 @@
 #include <unistd.h>
 
 #include "../../collector/budgets.h"
+#include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
+#include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
+#include "dumpfile.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level, *folded, *sessions, *session_frames, *budgets[8];
+  const char *json, *out, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
   unsigned ttl, budget_count;
   int quiet;
   char **argv; /* the program and what belongs to it */
 };
 
 /* ---- how it ended ------------------------------------------------------------------------------------------------ */
-
-static const char *ending(int status)
-{
-  static char text[128];
-  if (WIFSIGNALED(status))
-    snprintf(text, sizeof text, "it was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  else snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
-  return text;
-}
 
 /* Ends as the game did. */
 static int leave(const struct launch *l)
@@ -100,6 +94,28 @@ static json_t *with_ending(json_t *o, const struct launch *l)
   return o;
 }
 
+/* To what is no file of its own (a pipe, a device, '-'): the collector writes files, beside which it can make another. */
+static void save_dump(const char *path, const struct launch *l, const mach6_stats *s)
+{
+  struct m6_snapshot *copy = malloc(s->snap->bytes);
+  char *bytes = NULL;
+  size_t n = 0;
+  const char *object;
+  FILE *f = open_memstream(&bytes, &n);
+  if (!copy || !f) return free(copy), say("--out %s: %s", path, strerror(ENOMEM));
+  memcpy(copy, s->snap, s->snap->bytes);
+  copy->ending_known = 1;
+  copy->ending = l->status;
+  struct m6_encoder *e = m6_dump_encoder(copy, 0);
+  ssize_t got = -1;
+  while (e && (got = m6_dump_next(e, &object)) > 0) fwrite(object, 1, (size_t)got, f);
+  m6_dump_encoder_free(e);
+  if (fclose(f) || got < 0) say("--out %s: %s", path, strerror(ENOMEM));
+  else save("--out", path, bytes, n);
+  free(bytes);
+  free(copy);
+}
+
 static void finish(const struct launch *l, const struct options *o, mach6_stats *s, const char *why_not)
 {
   struct page p = page_on(stderr, STDERR_FILENO);
@@ -110,7 +126,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     if (f) {
       p.to = f;
       fputc('\n', f);
-      report(&p, s, REPORT_ALL, ending(l->status));
+      report(&p, s, REPORT_ALL, ending_words(l->status));
       fclose(f);
       fwrite(text, 1, n, stderr);
       free(text);
@@ -123,13 +139,22 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     if (k->kernel.folded_more) say("--folded %s: the stacks are too many for one report", o->folded);
     save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
   }
-  if (o->out)
-    save_as("--out", o->out, with_ending(s ? m6_payload_report(s, 1) : not_attached(l, why_not), l), MACH6_MSGPACK);
+  if (o->out && !l->out && s) save_dump(o->out, l, s);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_FOLDED, KEY_SESSIONS, KEY_FRAMES, KEY_BUDGET };
+enum {
+  KEY_JSON = 256,
+  KEY_OUT,
+  KEY_LEVEL,
+  KEY_TTL,
+  KEY_SESSIONS,
+  KEY_FRAMES,
+  KEY_BUDGET,
+  KEY_FOLDED,
+  KEY_FRAME_SYMBOL
+};
 
 /* Is it a number from `low` to `high`, in digits alone? */
 static int counts(const char *text, unsigned long low, unsigned long high)
@@ -149,6 +174,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
   case KEY_FOLDED: o->folded = arg; break;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; break;
   case KEY_LEVEL:
     if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
@@ -182,21 +208,36 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     break;
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
+    if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
+    if (o->frame_symbol && !o->level) o->level = "lite";
+    if (o->frame_symbol && strcmp(o->level, "memory") == 0)
+      argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
     if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
       argp_error(state, "--folded needs CPU samples: --level lite or full");
-    if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
     break;
   default: return ARGP_ERR_UNKNOWN;
   }
   return 0;
 }
 
+/* An absolute path: the collector works in another folder. */
+static int realpath_of(const char *path, char out[PATH_MAX])
+{
+  char here[PATH_MAX];
+  if (*path == '/') return snprintf(out, PATH_MAX, "%s", path) < PATH_MAX;
+  return getcwd(here, sizeof here) && snprintf(out, PATH_MAX, "%s/%s", here, path) < PATH_MAX;
+}
+
 int m6_run(int argc, char **argv)
 {
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
-    {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
+    {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff and gate", 0},
     {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
+     0},
+    {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+     "Without the shim, for programs that present nothing or are static: a frame is from one call of SYMBOL to the "
+     "next",
      0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
@@ -218,7 +259,7 @@ int m6_run(int argc, char **argv)
   struct options o = {0};
   struct program program;
   struct launch l = {.program = &program, .profile = 1};
-  char shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
+  char out[PATH_MAX] = "", shim[PATH_MAX] = "", collector[PATH_MAX] = "", why[PATH_MAX + 256] = "";
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
@@ -231,7 +272,10 @@ int m6_run(int argc, char **argv)
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
   program_inspect(&program);
-  if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
+  if (o.frame_symbol) { /* any program will do; only the collector is needed */
+    if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+      snprintf(why, sizeof why, "the collector is missing (%s: %s)", collector, strerror(error));
+  } else if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
   else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
     snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
              strerror(error));
@@ -244,6 +288,8 @@ int m6_run(int argc, char **argv)
   }
   l.argv = o.argv;
   l.level = o.level;
+  l.frame_symbol = o.frame_symbol;
+  l.out = o.out && save_is_file(o.out) && realpath_of(o.out, out) ? out : NULL;
   l.ttl = o.ttl;
   l.sessions = o.sessions;
   l.session_frames = o.session_frames;
@@ -259,10 +305,12 @@ int m6_run(int argc, char **argv)
     if (!*why && l.collector_signal)
       snprintf(why, sizeof why, "its collector was killed by signal %d (%s)", l.collector_signal,
                strsignal(l.collector_signal));
+    else if (!*why && o.frame_symbol) snprintf(why, sizeof why, "its collector ended early");
     else if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);
+    if (o.out) say("no dump: %s is as it was", o.out);
   }
   finish(&l, &o, s, why);
   mach6_stats_close(s);

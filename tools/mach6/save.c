@@ -19,6 +19,8 @@ static int direct(const char *path)
   return !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode));
 }
 
+int save_is_file(const char *path) { return !direct(path); }
+
 /* A link keeps pointing: what it points to is replaced. */
 static int temporary(const char *path, char *whole, char *temp)
 {

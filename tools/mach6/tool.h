@@ -1,7 +1,9 @@
 /* tool.h - what the commands of mach6 share: the table of commands, exit statuses, messages.
  *
  *   main.c     finds the command
- *   ps.c stat.c run.c drive.c (on, off)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
+ *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
+ *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading); export_tables.c and export_trace.c are formats,
+ *              compare.c and rank.c the statistics behind diff
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
  */
@@ -15,12 +17,12 @@
 enum m6_status {
   EXIT_FINE = 0,
   EXIT_OTHER = 1,        /* ps, stat: anything that has no number of its own */
-  EXIT_USAGE = 2,        /* ps, stat: wrong use */
+  EXIT_USAGE = 2,        /* wrong use, but for run's; a dump that is not there */
   EXIT_NO_PROCESS = 3,   /* no such process, or none of that name */
   EXIT_NOT_LOADED = 4,   /* it lives, but the shim is not in it */
   EXIT_DENIED = 5,       /* another user's */
   EXIT_VERSION = 6,      /* another version of mach6 */
-  EXIT_DAMAGED = 7,      /* not what a collector writes */
+  EXIT_DAMAGED = 7,      /* not what a collector writes; of a dump, what could be saved was used */
   EXIT_NO_CAPTURE = 10,  /* the shim is in it, but nobody captures it */
   EXIT_RUN_FAILED = 125, /* run: mach6 itself failed, wrong use included; else it is the program's own status */
   EXIT_NOT_EXECUTABLE = 126,
@@ -32,6 +34,12 @@ int m6_stat(int argc, char **argv);
 int m6_run(int argc, char **argv);
 int m6_on(int argc, char **argv);
 int m6_off(int argc, char **argv);
+int m6_dump(int argc, char **argv);
+/* On dumps: report_file.c, export.c, diff.c, gate.c. */
+int m6_report(int argc, char **argv);
+int m6_export(int argc, char **argv);
+int m6_diff(int argc, char **argv);
+int m6_gate(int argc, char **argv);
 
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

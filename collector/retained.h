@@ -1,0 +1,56 @@
+/* retained.h - what happened when, for as long as a session may last: seconds, memory-growth events, stalls.
+ *
+ *   bucket   one second: frames that ended in it, and what every counter went up by
+ *   growth   the heap reading reached a new high, at least M6_GROWTH_STEP and a sixteenth of the high before it above the
+ *            event before: as many a doubling for a small heap as for a large one, and a steady leak is a row of them
+ *   stall    an interval over the spike threshold (frame.h: more than M6_SPIKE_FACTOR times the rolling median, and
+ *            M6_SPIKE_OVER_NS more than it)
+ *
+ * Promise: fixed memory from the start, O(1) a frame and a reading; when a buffer is full the oldest entry gives way and is
+ * counted. Buckets are in order of time, whatever a target's clock says; what is late goes to its own second while that is
+ * kept, else to the oldest that is. Callers: capture.c, publish.c. One thread.
+ */
+#ifndef M6_RETAINED_H
+#define M6_RETAINED_H
+
+#include "frame.h"
+
+#define M6_GROWTH_STEP 65536 /* bytes */
+#define M6_GROWTH_SHARE 16   /* of the high before */
+
+struct m6_moment { /* cumulative counters, at one moment */
+  uint64_t at;     /* ns since the session's start */
+  uint64_t allocs, bytes, frees;
+  __int128 live, mapped;
+  uint64_t records, lost;
+  uint32_t threads;
+};
+
+struct m6_retained {
+  struct m6_snap_bucket bucket[M6_BUCKETS_RETAINED];
+  struct m6_snap_growth growth[M6_GROWTH_RETAINED];
+  struct m6_snap_stall stall[M6_STALLS_RETAINED];   /* node: of the settled tree; node_time in ticks */
+  uint64_t bucket_total, growth_total, stall_total; /* ever; the newest are kept, entry k at k % room */
+  uint64_t second;                                  /* of the last reading */
+  int64_t high;                                     /* live at the last growth event */
+  uint64_t frame;                                   /* the last present */
+  uint32_t saturated;
+  struct m6_moment last;
+  uint64_t collector_ns, target_cpu_ns;
+};
+
+void m6_retained_init(struct m6_retained *r, const struct m6_moment *start);
+void m6_retained_frame(struct m6_retained *r, const struct m6_ended *e, const struct m6_frame_seen *seen);
+void m6_retained_sample(struct m6_retained *r, const struct m6_moment *now);
+/* CPU time so far, of the collector and of the target: goes to the last bucket. */
+void m6_retained_cost(struct m6_retained *r, uint64_t collector_ns, uint64_t target_cpu_ns);
+
+/* What it takes of a snapshot at most, and the regions themselves: at base + at, which is 8-aligned, with the head's counts
+ * and offsets; gives the end. `out` translates nodes of the settled tree. */
+#define M6_RETAINED_SNAP_BYTES                                                                                         \
+  (M6_BUCKETS_RETAINED * sizeof(struct m6_snap_bucket) + M6_GROWTH_RETAINED * sizeof(struct m6_snap_growth) +          \
+   M6_STALLS_RETAINED * sizeof(struct m6_snap_stall))
+size_t m6_retained_put(const struct m6_retained *r, struct m6_rate rate, uint32_t (*out)(void *, uint32_t), void *arg,
+                       char *base, size_t at, struct m6_snapshot *s);
+
+#endif

@@ -1,0 +1,84 @@
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c */
+/* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats.c collector/stats_check.c */
+/* links: collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c */
+/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lm */
+/* fuzz_dump - any bytes as a dump: the reader ends, within its memory; what it lets through, every output can show.
+ *
+ * Beside faults that the sanitizers see it is an error when a block that was read is not what stats_check.c accepts, or does not come
+ * back the same from a dump of its own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/dump.h"
+#include "tools/mach6/compare.h"
+#include "tools/mach6/dumpfile.h"
+#include "tools/mach6/export.h"
+
+/* dumpfile.c's other half is of files and messages. */
+char *node_path(const mach6_node *n)
+{
+  char *path = malloc(16);
+  if (path) snprintf(path, 16, "%u", (unsigned)(n - n->of->nodes));
+  return path;
+}
+
+static void must(int what, const char *why)
+{
+  if (what) return;
+  fprintf(stderr, "fuzz_dump: %s\n", why);
+  abort();
+}
+
+/* A dump of what was read reads as the same. */
+static void comes_back(const struct m6_snapshot *s)
+{
+  struct m6_encoder *e = m6_dump_encoder(s, 0);
+  struct mach6_dump_info info;
+  struct m6_snapshot *again;
+  const char *object;
+  char *all = NULL;
+  size_t n = 0;
+  for (ssize_t got; (got = m6_dump_next(e, &object)) > 0; n += (size_t)got) {
+    all = realloc(all, n + (size_t)got);
+    memcpy(all + n, object, (size_t)got);
+  }
+  m6_dump_encoder_free(e);
+  must(m6_dump_read(all, n, &again, &info) == 0 && !info.broke_why, "what was read cannot be written and read again");
+  must(again->node_count == s->node_count && again->frame_count == s->frame_count &&
+         again->sample_count == s->sample_count && again->text_bytes == s->text_bytes &&
+         again->stall_count == s->stall_count,
+       "it came back as another");
+  free(again);
+  free(all);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  struct mach6_dump_info info;
+  struct m6_snapshot *block = NULL;
+  int error = m6_dump_read(data, size, &block, &info);
+  must(info.broke_at <= size && info.bytes <= size, "an offset outside of the file");
+  must(!error == (block != NULL), "a block and an error");
+  if (error) return 0;
+  must(m6_snapshot_check(block, block->bytes) == 0, "a block that is none");
+  comes_back(block);
+  mach6_stats *s = calloc(1, sizeof *s);
+  s->fd = -1;
+  s->from_dump = 1;
+  s->dump = info;
+  if (m6_stats_adopt(s, block, block->bytes) == 0) {
+    static FILE *null;
+    struct comparison c;
+    if (!null) null = fopen("/dev/null", "w");
+    export_json(s, null);
+    export_csv(s, null, "nodes");
+    export_chrome(s, null);
+    export_folded(s, null);
+    export_speedscope(s, null);
+    if (compare(s, s, &(struct compare_options){0.01, 0.01}, &c) == 0) compare_free(&c);
+  }
+  mach6_stats_close(s);
+  return 0;
+}

@@ -1,0 +1,285 @@
+/* export_trace.c - a dump for viewers: trace events, folded stacks, speedscope. See export.h for what they can and cannot show.
+ *
+ * Formats: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest, counters and
+ * instants as C and i, names as metadata); speedscope's file-format-spec; Brendan Gregg's folded stacks.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../shm/present.h"
+#include "dumpfile.h"
+#include "export.h"
+
+uint64_t export_self(const mach6_node *n)
+{
+  uint64_t below = 0;
+  for (const mach6_node *c = mach6_node_first_child(n); c; c = mach6_node_next_sibling(c))
+    if (__builtin_add_overflow(below, c->raw->time_sum, &below)) return 0;
+  return n->raw->time_sum > below ? n->raw->time_sum - below : 0;
+}
+
+const mach6_node *export_next(const mach6_node *n, const mach6_node *top)
+{
+  const mach6_node *next = mach6_node_first_child(n);
+  while (!next && n != top) {
+    next = mach6_node_next_sibling(n);
+    if (!next) n = &n->of->nodes[n->raw->parent];
+  }
+  return next;
+}
+
+/* ---- trace events ---------------------------------------------------------------------------------------------------- */
+
+#define MEAN_PID 1000000000 /* no process has it: the tracks of what is no timeline */
+enum track { TRACK_FRAMES = 1, TRACK_STALLS, TRACK_GROWTH };
+
+struct trace {
+  FILE *to;
+  int pid, any, error;
+};
+
+static void event(struct trace *t, json_t *o)
+{
+  if (t->any++) fputs(",\n", t->to);
+  t->error |= !o || json_dumpf(o, t->to, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  json_decref(o);
+}
+static double us(uint64_t ns) { return (double)ns / 1e3; }
+
+static void name(struct trace *t, const char *what, int pid, int tid, const char *text)
+{
+  event(t, json_pack("{s:s, s:s, s:i, s:i, s:{s:o}}", "ph", "M", "name", what, "pid", pid, "tid", tid, "args", "name",
+                     json_string_nocheck(text)));
+}
+static void slice(struct trace *t, int pid, int tid, const char *text, uint64_t at, uint64_t time, json_t *args)
+{
+  event(t, json_pack("{s:s, s:o, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "name", json_string_nocheck(text), "pid", pid,
+                     "tid", tid, "ts", us(at), "dur", us(time), "args", args));
+}
+static void instant(struct trace *t, int tid, const char *text, uint64_t at, json_t *args)
+{
+  event(t, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:o}", "ph", "i", "s", "t", "name", text, "pid", t->pid, "tid",
+                     tid, "ts", us(at), "args", args));
+}
+static void counter(struct trace *t, const char *text, uint64_t at, double v)
+{
+  if (isfinite(v))
+    event(t, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "ph", "C", "name", text, "pid", t->pid, "ts", us(at), "args",
+                       "value", v));
+}
+
+static void trace_frames(struct trace *t, const struct m6_snapshot *s)
+{
+  uint64_t end = 0; /* slices of one track must not overlap, whatever a damaged file says */
+  for (uint32_t i = 0; i < s->frame_count; i++) {
+    const struct m6_snap_frame *f = &m6_snap_frames(s)[i];
+    char text[64] = "frame";
+    uint64_t at = f->at > end ? f->at : end;
+    if (f->at > INT64_MAX / 4 || f->time > INT64_MAX / 4 || f->gap > INT64_MAX / 4) continue;
+    if (f->lumped > 1) snprintf(text, sizeof text, "%" PRIu32 " frames (records lost)", f->lumped);
+    slice(t, t->pid, TRACK_FRAMES, text, at, f->time,
+          json_pack("{s:o, s:I, s:I, s:o, s:b}", "present", m6_json_u64(f->present), "mem_delta_bytes",
+                    (json_int_t)f->d, "inverse_mem_bytes", (json_int_t)f->i, "allocs", m6_json_u64(f->allocs), "stall",
+                    f->spike != 0));
+    end = at + f->time;
+    if (f->gap) slice(t, t->pid, TRACK_FRAMES, "present", end, f->gap, json_object());
+    end += f->gap;
+  }
+}
+
+static void trace_events(struct trace *t, const mach6_stats *h)
+{
+  const struct m6_snapshot *s = h->snap;
+  for (uint32_t i = 0; i < s->stall_count; i++) {
+    const struct m6_snap_stall *k = &m6_snap_stalls(s)[i];
+    char *path = k->node ? node_path(&h->nodes[k->node]) : NULL;
+    instant(t, TRACK_STALLS, "stall", k->at,
+            json_pack("{s:o, s:f, s:f, s:o, s:f, s:o}", "present", m6_json_u64(k->frame), "ms", us(k->time) / 1e3,
+                      "median_ms", us(k->median) / 1e3, "most_time_in", path ? json_string_nocheck(path) : json_null(),
+                      "its_ms", us(k->node_time) / 1e3, "allocs", m6_json_u64(k->allocs)));
+    free(path);
+  }
+  for (uint32_t i = 0; i < s->growth_count; i++) {
+    const struct m6_snap_growth *g = &m6_snap_growths(s)[i];
+    instant(t, TRACK_GROWTH, "new high of the heap", g->at,
+            json_pack("{s:I, s:I, s:o}", "heap_bytes", (json_int_t)g->live, "growth_bytes", (json_int_t)g->growth,
+                      "present", m6_json_u64(g->frame)));
+  }
+  for (uint32_t i = 0; i < s->bucket_count; i++) {
+    const struct m6_snap_bucket *b = &m6_snap_buckets(s)[i];
+    if (b->second > INT64_MAX / 4000000000u) continue;
+    uint64_t at = b->second * 1000000000u;
+    counter(t, "frames a second", at, (double)b->frames);
+    counter(t, "longest frame (ms)", at, us(b->time_max) / 1e3);
+    counter(t, "allocations a second", at, (double)b->allocs);
+    counter(t, "heap (MiB)", at + 999999999u, (double)b->live / 1048576); /* read at the second's end */
+    counter(t, "mapped (MiB)", at + 999999999u, (double)b->mapped / 1048576);
+  }
+}
+
+/* One mean frame (or session of a thread): each scope after the other, as long as it took on average in one of its part's.
+ * Iterative, as trees may be deep: `at` is where the next child of each open node begins. */
+static void trace_mean(struct trace *t, const mach6_node *part, int tid)
+{
+  double n = part->raw->count ? (double)part->raw->count : 1;
+  struct place {
+    double at, end;
+  } *place = calloc(part->of->snap->node_count, sizeof *place);
+  if (!place) {
+    t->error = 1;
+    return;
+  }
+  for (const mach6_node *x = part; x; x = export_next(x, part)) {
+    struct place *own = &place[x - x->of->nodes], *above = x == part ? NULL : &place[x->raw->parent];
+    double from = above ? above->at : 0, end = from + (double)x->raw->time_sum / n;
+    if (above && end > above->end) end = above->end; /* children that were still open say more than their parent */
+    *own = (struct place){from, end};
+    if (above) above->at = end;
+    if (end - from > 9e15) continue;
+    struct mach6_node_stats st = mach6_node_stats(x);
+    slice(t, MEAN_PID, tid, x->label, (uint64_t)from, (uint64_t)(end - from),
+          json_pack("{s:f, s:o, s:o, s:o, s:o}", "calls", (double)x->raw->count / n, "ms_p50",
+                    m6_json_real(st.time_p50 * 1e3), "ms_p90", m6_json_real(st.time_p90 * 1e3), "ms_max",
+                    m6_json_real(st.time_max * 1e3), "allocs", m6_json_real((double)x->raw->allocs / n)));
+  }
+  free(place);
+}
+
+int export_chrome(const mach6_stats *h, FILE *to)
+{
+  const struct m6_snapshot *s = h->snap;
+  char why[512], program[512];
+  struct trace t = {.to = to, .pid = (int)(s->pid < MEAN_PID ? s->pid : 0)};
+  int part = m6_stats_not_whole(h, why, sizeof why), tid = 0;
+  json_t *other = json_pack("{s:s, s:b, s:s}", "mach6", MACH6_VERSION, "whole_recording", !part, "note", why);
+  fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":", to);
+  t.error |= json_dumpf(other, to, JSON_COMPACT);
+  json_decref(other);
+  fputs(",\"traceEvents\":[\n", to);
+  snprintf(program, sizeof program, "%.*s%s", (int)(s->name_bytes < 400 ? s->name_bytes : 400),
+           m6_snap_text(s) + s->name_offset, part ? " (not the whole recording)" : "");
+  if (!m6_utf8_valid(program, strlen(program))) strcpy(program, "program"); /* a name that was cut within a character */
+  name(&t, "process_name", t.pid, 0, program);
+  name(&t, "thread_name", t.pid, TRACK_FRAMES, "frames, mark to done, and presents");
+  name(&t, "thread_name", t.pid, TRACK_STALLS, "stalls");
+  name(&t, "thread_name", t.pid, TRACK_GROWTH, "memory growth");
+  trace_frames(&t, s);
+  trace_events(&t, h);
+  name(&t, "process_name", MEAN_PID, 0, "mean frame: totals over the session, no timeline");
+  for (const mach6_node *c = mach6_node_first_child(h->nodes); c; c = mach6_node_next_sibling(c)) {
+    if (!c->raw->first_child && c->raw->kind != M6_NODE_FRAME) continue;
+    name(&t, "thread_name", MEAN_PID, ++tid, c->label);
+    trace_mean(&t, c, tid);
+  }
+  fputs("\n]}\n", to);
+  return t.error ? EIO : 0;
+}
+
+/* ---- folded stacks --------------------------------------------------------------------------------------------------- */
+
+/* A label in a stack: what the format uses itself, and what steers terminals, becomes '?'. */
+static void folded_label(FILE *to, const char *label)
+{
+  if (!*label) fputs("(no name)", to);
+  for (; *label; label++) fputc(*label == ';' || (unsigned char)*label < 0x20 || *label == 0x7f ? '?' : *label, to);
+}
+
+static void folded_stack(FILE *to, const mach6_node *n)
+{
+  const mach6_node *all = n->of->nodes, *up[M6_SCOPE_DEPTH_MAX + 2];
+  unsigned depth = 0;
+  for (; n != all && depth < sizeof up / sizeof *up; n = &all[n->raw->parent]) up[depth++] = n;
+  while (depth--) {
+    folded_label(to, up[depth]->label);
+    fputc(depth ? ';' : ' ', to);
+  }
+}
+
+int export_folded(const mach6_stats *h, FILE *to)
+{
+  char why[512];
+  /* The format knows no remarks: a stack of its own says it, where every reader sees it. */
+  if (m6_stats_not_whole(h, why, sizeof why)) fputs("(not the whole recording) 1\n", to);
+  for (const mach6_node *n = mach6_node_first_child(h->nodes) ? export_next(h->nodes, h->nodes) : NULL; n;
+       n = export_next(n, h->nodes)) {
+    uint64_t self = export_self(n) / 1000;
+    if (!self) continue;
+    folded_stack(to, n);
+    fprintf(to, "%" PRIu64 "\n", self);
+  }
+  return 0;
+}
+
+/* ---- speedscope ------------------------------------------------------------------------------------------------------- */
+
+static int by_label(const void *a, const void *b)
+{
+  const mach6_node *x = *(const mach6_node *const *)a, *y = *(const mach6_node *const *)b;
+  return strcmp(x->label, y->label);
+}
+
+/* The same label is the same frame, so that the viewer adds up its calls from everywhere. */
+static json_t *frames_of(const mach6_stats *h, uint32_t *index)
+{
+  uint32_t n = h->snap->node_count, next = 0;
+  const mach6_node **sorted = malloc(n * sizeof(const mach6_node *));
+  json_t *frames = json_array();
+  if (!sorted || !frames) {
+    free(sorted);
+    json_decref(frames);
+    return NULL;
+  }
+  for (uint32_t i = 0; i < n; i++) sorted[i] = &h->nodes[i];
+  qsort(sorted, n, sizeof(const mach6_node *), by_label);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!i || strcmp(sorted[i]->label, sorted[i - 1]->label) != 0) {
+      json_array_append_new(
+        frames, json_pack("{s:o}", "name", json_string_nocheck(*sorted[i]->label ? sorted[i]->label : "(no name)")));
+      next++;
+    }
+    index[sorted[i] - h->nodes] = next - 1;
+  }
+  free(sorted);
+  return frames;
+}
+
+static json_t *profile_of(const mach6_node *part, const uint32_t *index)
+{
+  json_t *samples = json_array(), *weights = json_array();
+  double whole = 0;
+  for (const mach6_node *n = part; n; n = export_next(n, part)) {
+    uint64_t self = export_self(n);
+    if (!self) continue;
+    json_t *stack = json_array();
+    for (const mach6_node *x = n; x != part->of->nodes; x = &x->of->nodes[x->raw->parent])
+      json_array_insert_new(stack, 0, json_integer(index[x - x->of->nodes]));
+    json_array_append_new(samples, stack);
+    json_array_append_new(weights, m6_json_u64(self));
+    whole += (double)self;
+  }
+  return json_pack("{s:s, s:o, s:s, s:i, s:f, s:o, s:o}", "type", "sampled", "name", json_string_nocheck(part->label),
+                   "unit", "nanoseconds", "startValue", 0, "endValue", whole, "samples", samples, "weights", weights);
+}
+
+int export_speedscope(const mach6_stats *h, FILE *to)
+{
+  char why[512], title[600];
+  uint32_t *index = calloc(h->snap->node_count, sizeof *index);
+  json_t *frames = index ? frames_of(h, index) : NULL, *profiles = json_array();
+  int part = m6_stats_not_whole(h, why, sizeof why);
+  snprintf(title, sizeof title, "mach6, process %u: self time by scope%s", h->snap->pid,
+           part ? " (not the whole recording)" : "");
+  for (const mach6_node *c = mach6_node_first_child(h->nodes); c && index; c = mach6_node_next_sibling(c))
+    if (c->raw->time_sum) json_array_append_new(profiles, profile_of(c, index));
+  json_t *o = json_pack("{s:s, s:{s:o}, s:o, s:s, s:s}", "$schema",
+                        "https://www.speedscope.app/file-format-schema.json", "shared", "frames", frames, "profiles",
+                        profiles, "name", title, "exporter", "mach6 " MACH6_VERSION);
+  int error = !o || json_dumpf(o, to, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  json_decref(o);
+  free(index);
+  fputc('\n', to);
+  return error ? EIO : 0;
+}
