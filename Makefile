@@ -57,7 +57,7 @@ BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
   -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
 # Atomic operations that give the old value: kernels from 5.12 on.
-$B/bpf/samples.bpf.o: BPF_FLAGS += -mcpu=v3
+$B/bpf/samples.bpf.o $B/bpf/counters.bpf.o: BPF_FLAGS += -mcpu=v3
 $B/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
@@ -69,11 +69,12 @@ $B/bpf/%.embed.o: bpf/embed.S $B/bpf/%.bpf.o
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
-STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) \
+STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) collector/budgets.c \
   $(filter-out collector/dump_write.c collector/dump_io.c,$(wildcard collector/dump_*.c)))
 # The kernel side (kernel_*.c, with the programs of bpf/, and names for what it samples) is an archive of its own: the
 # collector and mach6 link it.
-KERNEL_C := $(wildcard collector/kernel_*.c collector/symbols*.c collector/profile.c collector/sample_join.c)
+KERNEL_C := $(filter-out collector/kernel_side%.c,$(wildcard collector/kernel_*.c collector/symbols*.c collector/profile.c \
+  collector/sample_join.c))
 COLL_C := $(filter-out $(STATS_C) $(KERNEL_C),$(wildcard collector/*.c))
 STATS_O := $(STATS_C:%.c=$B/%.o)
 KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
@@ -85,6 +86,13 @@ $B/collector/%.o: collector/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -fPIC -c -o $@ $<
+# Names of system calls, by number, of the machine that this is built for.
+$B/syscall_names.h:
+	@mkdir -p $(@D)
+	$Qprintf '#include <sys/syscall.h>\n' | $(CC) -E -dM - | \
+	  sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$$/[\2] = "\1",/p' >$@
+$B/collector/kernel_side_view.o: $B/syscall_names.h
+$B/collector/kernel_side_view.o: BASE += -I$B
 $B/libmach6stats.a: $(STATS_O)
 	$(call say,AR,$@)
 	$Qrm -f $@ && $(AR) rcs $@ $^

@@ -15,6 +15,8 @@
 #include "counters.h"
 #include "kernel_types.h"
 
+#include <asm/ptrace.h> /* registers of a uprobe */
+
 char m6_license[] SEC("license") = "Dual MIT/GPL";
 
 const volatile struct m6_counters_config config = {};
@@ -47,6 +49,14 @@ struct {
   __type(key, __u32);
   __type(value, struct m6_counters_thread);
 } m6_blank SEC(".maps");
+
+/* CLOCK_MONOTONIC less the run queue's clock of tasks, as of the last time that a target's thread came to this CPU. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u64);
+} m6_clocks SEC(".maps");
 
 #define READ(task, direct, field) ((direct) ? (task)->field : BPF_CORE_READ(task, field))
 
@@ -93,8 +103,35 @@ static __always_inline void read_times(struct task_struct *t, int direct, __u64 
   *delay = has_sched_info() ? READ(t, direct, sched_info.run_delay) : 0;
 }
 
+/* A thread's numbers: as its own pid namespace counts, and as user space does; 0 when it has none there. */
+static __always_inline void number(struct m6_counters_thread *e, struct task_struct *t, __u32 tid)
+{
+  e->own = tid;
+  e->here = config.pid_namespace ? 0 : tid;
+  if (!bpf_core_field_exists(((struct task_struct *)0)->thread_pid)) return;
+  struct pid *p = BPF_CORE_READ(t, thread_pid);
+  __u32 level = BPF_CORE_READ(p, level);
+  char *numbers = (char *)p + bpf_core_field_offset(((struct pid *)0)->numbers);
+  for (__u32 i = 0; i < M6_PID_LEVELS && i <= level; i++) {
+    struct upid *u = (struct upid *)(numbers + i * bpf_core_type_size(struct upid));
+    __u32 nr = BPF_CORE_READ(u, nr);
+    if (config.pid_namespace && BPF_CORE_READ(u, ns, ns.inum) == config.pid_namespace) e->here = nr;
+    e->own = nr;
+  }
+}
+
+/* At the moment that a task comes to this CPU both clocks are known. */
+#define has_exec_start() bpf_core_field_exists(((struct task_struct *)0)->se.exec_start)
+static __always_inline void note_clock(struct task_struct *t, __u64 now, int direct)
+{
+  __u32 zero = 0;
+  __u64 *clock = has_exec_start() ? bpf_map_lookup_elem(&m6_clocks, &zero) : 0;
+  if (clock) *clock = now - READ(t, direct, se.exec_start);
+}
+
 /* The thread's entry, made when it is new: *made says so. */
-static __always_inline struct m6_counters_thread *entry(__u32 tid, __u32 tgid, __u64 now, int *made)
+static __always_inline struct m6_counters_thread *entry(struct task_struct *t, __u32 tid, __u32 tgid, __u64 now,
+                                                        int *made)
 {
   struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
   *made = 0;
@@ -108,6 +145,8 @@ static __always_inline struct m6_counters_thread *entry(__u32 tid, __u32 tgid, _
   *made = 1;
   e->tgid = tgid;
   e->lives = 1;
+  e->cause = M6_OFF_OTHER;
+  number(e, t, tid);
   e->first_ns = e->out_ns = e->since_ns = now;
   return e;
 }
@@ -145,8 +184,24 @@ static __always_inline void complete_seed(struct m6_counters_thread *e, struct t
     e->base[M6_MIGRATIONS] = e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
 }
 
+/* Was an event of this thread not seen since it was switched out the last time? It is on its CPU now. */
+static __always_inline int missed(const struct m6_counters_thread *e, struct task_struct *t, int direct)
+{
+  if (e->state != M6_COUNTERS_ON && e->state != M6_COUNTERS_SEEDED) return 1;
+  return has_sched_info() && READ(t, direct, sched_info.pcount) != e->arrived;
+}
+
+/* How much of this time off CPU has the thread's cause? When neither its wake-up nor its arrival was seen: up to all since
+ * it left. */
+static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 now)
+{
+  __u64 most = e->later_off_ns + e->unseen_ns + (e->state == M6_COUNTERS_OFF ? now - e->since_ns : 0);
+  return off < most ? off : most;
+}
+
 /* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
- * was (they began before the first event) is cut. */
+ * was (they began before the first event) is cut. What is neither on CPU nor waiting has the cause that was seen; beyond
+ * that it was stolen, or the event was not seen. */
 static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
 {
   __u64 span = now - e->out_ns, run, delay;
@@ -154,10 +209,12 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   __u64 on = run - e->last_run_ns, wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
+  __u64 off = span - on - wait, known = explained(e, off, now);
   e->on_ns += on;
   e->wait_ns += wait;
-  e->off_ns += span - on - wait;
-  e->later_off_ns = e->later_wait_ns = 0;
+  e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
+  e->off_ns[missed(e, t, direct) ? M6_OFF_OTHER : M6_OFF_STOLEN] += off - known;
+  e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
   e->last_run_ns = run;
   e->last_delay_ns = delay;
   e->out_ns = e->since_ns = now;
@@ -184,13 +241,56 @@ static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, 
   e->call = 0;
 }
 
+/* ---- why it is off ---------------------------------------------------------------------------------------------- */
+
+/* In a syscall by the 32-bit table? Its numbers mean other calls. */
+static __always_inline int is_32bit(struct task_struct *t, int direct)
+{
+#ifdef __TARGET_ARCH_x86
+  if (bpf_core_field_exists(((struct task_struct *)0)->thread_info.status))
+    return READ(t, direct, thread_info.status) & TS_COMPAT;
+#endif
+  return 0;
+}
+
+/* The number of the syscall that a task is in; -1: it is in none, but in an exception; another negative: unknown. By raw
+ * tracepoints only the current task's registers can be had. */
+static __always_inline long syscall_number(struct task_struct *t, int is_current, int direct)
+{
+  void *registers;
+  if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) return -2;
+  if (direct) registers = (void *)bpf_task_pt_regs(t);
+  else if (is_current && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf))
+    registers = (void *)bpf_task_pt_regs((void *)bpf_get_current_task_btf());
+  else return -2;
+  if (bpf_core_field_exists(((struct pt_regs___x86 *)0)->orig_ax)) return ((struct pt_regs___x86 *)registers)->orig_ax;
+  if (bpf_core_field_exists(((struct pt_regs___arm64 *)0)->syscallno))
+    return ((struct pt_regs___arm64 *)registers)->syscallno;
+  return -2;
+}
+
+/* Why a task that cannot go on leaves its CPU, or left it. */
+static __always_inline __u32 cause_of(struct task_struct *t, __u32 state, int is_current, int direct)
+{
+  if (state & TASK_STOPPED_OR_TRACED) return M6_OFF_OTHER;
+  long number = syscall_number(t, is_current, direct);
+  if (number == -1) return M6_OFF_FAULT;
+  __u32 cause = M6_OFF_OTHER;
+  if (number >= 0 && number < M6_COUNTERS_NUMBERS && !is_32bit(t, direct))
+    cause = config.cause[number & (M6_COUNTERS_NUMBERS - 1)];
+  if (cause == M6_OFF_OTHER && bpf_core_field_exists(((struct task_struct *)0)->in_iowait) &&
+      (direct ? BPF_CORE_READ_BITFIELD(t, in_iowait) : BPF_CORE_READ_BITFIELD_PROBED(t, in_iowait)))
+    cause = M6_OFF_IO;
+  return cause;
+}
+
 /* ---- switches --------------------------------------------------------------------------------------------------- */
 
 static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preempted, __u64 now, int direct)
 {
   __u32 tid = READ(t, direct, pid), state = READ(t, direct, __state);
   int made;
-  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  struct m6_counters_thread *e = entry(t, tid, tgid, now, &made);
   if (!e) return;
   begin(e);
   if (made) {
@@ -205,15 +305,27 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   if (state & TASK_DEAD) {
     if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
     e->state = M6_COUNTERS_ENDED;
-  } else e->state = preempted || !state ? M6_COUNTERS_WAITING : M6_COUNTERS_OFF;
+  } else if (preempted || !state) e->state = M6_COUNTERS_WAITING;
+  else {
+    e->state = M6_COUNTERS_OFF;
+    e->cause = cause_of(t, state, 1, direct);
+  }
   done(e);
+}
+
+/* A thread was not seen to leave: how much of the time since is off will be known when it leaves the next time; why, the
+ * syscall tells that it still is in. */
+static __always_inline void left_unseen(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
+{
+  e->unseen_ns += now - e->since_ns;
+  if (!e->later_off_ns) e->cause = cause_of(t, 0, 0, direct);
 }
 
 static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, int direct)
 {
   __u32 tid = READ(t, direct, pid);
   int made;
-  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  struct m6_counters_thread *e = entry(t, tid, tgid, now, &made);
   if (!e) return;
   __u64 waited = now - e->since_ns;
   begin(e);
@@ -223,6 +335,7 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
     complete_seed(e, t, direct);
     if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
     else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
+    else left_unseen(e, t, now, direct);
     /* A thread that was seeded has waited longer than is known: no latency. */
     if (e->state == M6_COUNTERS_WAITING) {
       e->waits++;
@@ -230,6 +343,8 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
     }
   }
   e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
+  if (has_sched_info()) e->arrived = READ(t, direct, sched_info.pcount) + 1; /* the kernel counts it in a moment */
+  note_clock(t, now, direct);
   e->since_ns = now;
   e->state = M6_COUNTERS_ON;
   done(e);
@@ -253,7 +368,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
   __u32 tid = READ(t, direct, pid);
   __u64 now = bpf_ktime_get_ns();
   int made;
-  struct m6_counters_thread *e = entry(tid, tgid, now, &made);
+  struct m6_counters_thread *e = entry(t, tid, tgid, now, &made);
   if (!e) return 0;
   if (is_new) {
     /* Its counters begin at nothing. The tid may have had another thread before: the next owner counts on. */
@@ -265,11 +380,13 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
     e->last_run_ns = e->last_delay_ns = 0;
     if (!made) {
       e->lives++;
-      e->off_ns += now - e->out_ns;
-      e->later_off_ns = e->later_wait_ns = 0;
+      e->off_ns[M6_OFF_OTHER] += now - e->out_ns;
+      number(e, t, tid);
+      e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
       e->out_ns = now;
     }
-    e->call = 0;
+    e->call = e->entered = 0;
+    e->cause = M6_OFF_OTHER;
   } else if (made) {
     begin(e);
     if (adopt(e, t, direct)) e->later_off_ns = now - e->since_ns;
@@ -277,6 +394,9 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
     begin(e);
     complete_seed(e, t, direct);
     e->later_off_ns += now - e->since_ns;
+  } else if (e->state == M6_COUNTERS_ON && READ(t, direct, nvcsw) != e->last[M6_VOLUNTARY]) {
+    begin(e);
+    left_unseen(e, t, now, direct);
   } else return 0; /* runs, or waits already */
   e->since_ns = now;
   e->state = M6_COUNTERS_WAITING;
@@ -295,18 +415,28 @@ PAIR(wakeup_new, "sched_wakeup_new", struct task_struct *task, woken(task, 1, 1)
 
 /* ---- syscalls: these tax every process of the machine, and are loaded only at level `full` ------------------------- */
 
-static __always_inline int entered(long number)
+/* On CPU so far, of a thread that is on it. */
+static __always_inline __u64 on_so_far(const struct m6_counters_thread *e, __u64 now)
+{
+  return e->on_ns + (e->state == M6_COUNTERS_ON || e->state == M6_COUNTERS_SEEDED ? now - e->since_ns : 0);
+}
+
+static __always_inline int entered(long number, int direct)
 {
   __u64 id = bpf_get_current_pid_tgid();
   __u32 tid = id;
   if (!wanted(id >> 32)) return 0;
 #ifdef __TARGET_ARCH_x86
   if (number == 335 || number == 336) return 0; /* the kernel's own uprobe trampolines */
+  if (is_32bit(direct ? (struct task_struct *)bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task(),
+               direct))
+    number |= M6_COUNTERS_32BIT;
 #endif
   __u64 now = bpf_ktime_get_ns();
   struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
   if (!e) return 0; /* counted from its first switch on */
   e->call_ns = now;
+  e->call_from_ns = on_so_far(e, now);
   e->call = number + 1;
   return 0;
 }
@@ -317,11 +447,18 @@ static __always_inline int left(void)
   __u32 tid = id;
   if (!wanted(id >> 32)) return 0;
   struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
-  if (e && e->call) count_call(e, tid, bpf_ktime_get_ns());
+  if (!e || !e->call) return 0;
+  __u64 now = bpf_ktime_get_ns(), took = now - e->call_ns, on = on_so_far(e, now) - e->call_from_ns;
+  /* When it was switched out meanwhile, what it was on CPU before is corrected by the kernel's reading: by some us. */
+  e->call_on_ns += (__s64)on < 0 ? 0 : on > took ? took : on;
+  e->calls++;
+  count_call(e, tid, now);
   return 0;
 }
 
 #define ENTER_ARGS void *registers, long number
 #define EXIT_ARGS void *registers, long result
-PAIR(sys_enter, "sys_enter", ENTER_ARGS, entered(number), entered(number))
+PAIR(sys_enter, "sys_enter", ENTER_ARGS, entered(number, 1), entered(number, 0))
 PAIR(sys_exit, "sys_exit", EXIT_ARGS, left(), left())
+
+#include "counters_frames.h"

@@ -14,17 +14,23 @@
 
 #include <linux/types.h>
 
+#include "frames.h"
+
 #define M6_COUNTERS_TARGETS 8
 #define M6_COUNTERS_THREADS 4096 /* entries; further threads are counted as refused */
 #define M6_COUNTERS_CALLS 16384  /* thread and syscall number together */
+#define M6_COUNTERS_NUMBERS 512  /* syscall numbers lie below; a power of two */
+#define M6_COUNTERS_32BIT                                                                                              \
+  0x80000000u /* of a syscall's number: it is one of the 32-bit table, in which numbers mean other calls */
 #define M6_COUNTERS_BUCKETS                                                                                            \
   32 /* of run-queue latency: bucket i has [2^i, 2^(i+1)) ns; 0 and 1 ns in the first, the last is open */
 
 struct m6_counters_config {
   __u32 tgid[M6_COUNTERS_TARGETS];
   __u32 targets;
-  __u32 free_;
-  __u64 open_ns; /* CLOCK_MONOTONIC; all that a thread which started later has counted, it has counted since */
+  __u32 pid_namespace; /* inode of the one that user space counts in; 0 = the initial one */
+  __u64 open_ns;       /* CLOCK_MONOTONIC; all that a thread which started later has counted, it has counted since */
+  __u8 cause[M6_COUNTERS_NUMBERS]; /* enum m6_off_cause, by syscall number */
 };
 
 enum m6_counters_state {
@@ -44,19 +50,27 @@ struct m6_counters_thread {
   __u64 done;
   __u64 first_ns; /* CLOCK_MONOTONIC, as all of them */
   __u64 out_ns;   /* when it was switched out the last time: the totals are settled until then */
-  __u64 on_ns, off_ns, wait_ns;
+  __u64 on_ns, wait_ns, off_ns[M6_OFF_CAUSES];
   __u64 later_off_ns, later_wait_ns;          /* since then, as the events say */
   __u64 since_ns;                             /* when `state` began; from then on, too, the time is nobody's yet */
   __u64 waits;                                /* run-queue latencies in the histogram */
   __u64 last_run_ns, last_delay_ns;           /* readings by which on and wait are settled */
   __u64 base[M6_READINGS], last[M6_READINGS]; /* counted = last - base, two's complement */
-  __u64 call_ns;                              /* when the syscall that it is in was entered */
-  __u32 call;                                 /* 1 + its number, 0 = none */
-  __u32 state, tgid, lives;                   /* lives: threads that had this tid, one after the other */
+  __u64 unseen_ns;          /* between two arrivals without a leave: part of it was on CPU, part off */
+  __u64 arrived;            /* slices when it came the last time: another number now, and a switch was not seen */
+  __u64 call_ns;            /* when the syscall that it is in was entered */
+  __u64 call_from_ns;       /* what it had been on CPU then */
+  __u64 calls, call_on_ns;  /* syscalls that returned, and what it was on CPU in them */
+  __u32 call;               /* 1 + its number, 0 = none */
+  __u32 cause;              /* enum m6_off_cause of later_off_ns, and of an OFF that goes on */
+  __u32 here, own;          /* its tid as user space counts, and as its own pid namespace does */
+  __u32 entered, free_;     /* 1: `entry` waits for its return */
+  __u32 state, tgid, lives; /* lives: threads that had this tid, one after the other */
   __u32 latency[M6_COUNTERS_BUCKETS];
   __u64 begun;
+  struct m6_kernel_reading entry; /* of the present that it is in; the thread's own programs write it */
 };
-_Static_assert(sizeof(struct m6_counters_thread) == 352, "as both sides have it");
+_Static_assert(sizeof(struct m6_counters_thread) == 352 + 7 * 8 + 6 * 8 + 5 * 4 + 4 + 144 - 8, "as both sides have it");
 
 struct m6_counters_call_key {
   __u32 tid, number;
@@ -66,6 +80,6 @@ struct m6_counters_call {
 };
 
 /* Losses, by CPU. Events are those that the kernel could not deliver because a program was running already; user space adds them. */
-enum m6_counters_loss { M6_LOST_THREADS, M6_LOST_CALLS, M6_LOST_EVENTS, M6_COUNTERS_LOSSES };
+enum m6_counters_loss { M6_LOST_THREADS, M6_LOST_CALLS, M6_LOST_EVENTS, M6_LOST_FRAMES, M6_COUNTERS_LOSSES };
 
 #endif

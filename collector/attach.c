@@ -2,8 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
+
+struct attach {
+  struct m6_outlets o;
+  struct m6_image image; /* big */
+  uint64_t asked_ns;
+  int told;  /* what it waits for */
+  int began; /* the shim collected, and the session is ours */
+};
 
 static uint64_t ms_since(uint64_t then) { return (m6_monotonic_ns() - then) / 1000000u; }
 
@@ -21,12 +30,14 @@ static int find(struct m6_outlets *o, char file[64], struct m6_error *e)
   }
 }
 
-static int check_grant(struct m6_image *i, struct m6_error *e)
+static int check_grant(struct m6_image *i, struct m6_lifecycle *life, struct m6_error *e)
 {
   struct m6_control now;
   if (m6_control_read(i, &now) != 0)
     return m6_fail(e, M6_EXIT_INVALID, "the segment of process %d went away while it was read", (int)i->who.pid);
-  if (now.state == M6_COLLECTING || now.sessions_started < now.sessions_allowed) return 0;
+  int running = now.state == M6_COLLECTING && now.sessions_started > 0; /* then that one is taken over */
+  m6_lifecycle_grant(life, now.sessions_allowed, now.sessions_started - (uint32_t)running);
+  if (life->state == M6_LIFE_GRANTED) return 0;
   if (now.sessions_allowed == 0)
     return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d allows no session (MACH6_SESSIONS=0): restart it without that",
                    (int)i->who.pid);
@@ -50,76 +61,106 @@ static int replaced(const struct m6_image *i)
   return newer;
 }
 
-/* Until the shim collects: 0, or the reason why it never will. */
-static uint32_t wait_for_start(struct m6_outlets *o, struct m6_image *i)
+/* ---- the session's source (session.h) ----------------------------------------------------------------------------- */
+
+static void ask(void *arg)
 {
-  uint64_t from = m6_monotonic_ns();
-  int told = 0;
-  for (;;) {
-    struct m6_control now;
-    if (m6_control_read(i, &now) != 0) return M6_END_FAILURE;
-    if (now.state == M6_COLLECTING) return M6_END_NONE;
-    if (!m6_image_alive(i)) return i->end_reason;
-    if (!told && ms_since(from) >= M6_PATIENCE_MS) {
-      told = 1;
-      m6_say(
-        M6_NORMAL,
-        "process %d has not started to collect: it does so at its next present, scope, thread start or memory mapping; "
-        "interrupt to give up",
-        (int)i->who.pid);
-    }
-    m6_control_beat(i);
-    struct m6_woken w = m6_watch_wait(&o->watch, M6_POLL_BUSY_MS);
-    if (w.created && replaced(i)) {
-      i->dead = 1;
-      return i->end_reason = M6_END_EXEC;
-    }
-    if (w.signal) return M6_END_OFF;
-    if (ms_since(from) >= o->options->ttl_s * 1000ull) return M6_END_TTL;
+  struct attach *a = arg;
+  if (a->image.capture) { /* the session before this one */
+    m6_capture_close(a->image.capture);
+    free(a->image.capture);
+    a->image.capture = NULL;
+    a->o.published = NULL;
   }
+  m6_kernel_close(a->image.kernel);
+  a->image.kernel = m6_kernel_open(a->image.who.pid, a->o.options->level, NULL, 1);
+  a->asked_ns = m6_monotonic_ns();
+  a->told = a->began = 0;
+  m6_control_on(&a->image, a->o.options->level); /* a segment that is gone is seen at the next poll */
 }
 
-/* The session itself; gives the reason for its end. */
-static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
+static enum m6_life_event poll_pending(struct attach *a, uint32_t state)
 {
-  struct m6_session_state running = {.state = M6_COLLECTING};
-  uint64_t beat_ns = 0, look_ns = 0, published_ns = 0;
-  if (m6_image_capture(i) != 0) return M6_END_FAILURE;
-  uint64_t end_ns = i->capture->start_mono_ns + o->options->ttl_s * 1000000000ull;
-  for (;;) {
-    uint64_t now = m6_monotonic_ns();
-    struct m6_drained got;
-    struct m6_control control;
-    if (m6_control_read(i, &control) != 0 || m6_image_drain(i, &got) != 0) return M6_END_FAILURE;
-    if (control.state != M6_COLLECTING)
-      return control.state == M6_ENDED && control.end_reason <= M6_END_FAILURE ? control.end_reason : M6_END_FAILURE;
-    if (now - beat_ns >= M6_HEARTBEAT_MS * 500000ull) { /* twice as often as promised */
-      if (m6_control_beat(i) != 0) return M6_END_FAILURE;
-      beat_ns = now;
-    }
-    if (now - published_ns >= M6_PUBLISH_MS * 1000000ull) {
-      if (m6_image_sample(i, 0) != 0) return M6_END_FAILURE;
-      m6_outlets_publish(o, i, &running, 0);
-      published_ns = now;
-    }
-    if (now >= end_ns) return M6_END_TTL;
-    struct m6_woken w = m6_watch_wait(&o->watch, m6_poll_ms(o, &got));
-    if (w.signal) return M6_END_OFF;
-    if (w.created && replaced(i)) {
-      i->dead = 1;
-      i->end_reason = M6_END_EXEC;
-    }
-    int look = now - look_ns >= M6_LOOK_MS * 1000000ull;
-    int alive = look ? m6_image_alive(i) : m6_image_running(i);
-    if (look || !alive) m6_image_look(i);
-    if (look) look_ns = now;
-    if (!alive) return i->end_reason;
+  struct m6_image *i = &a->image;
+  if (state == M6_COLLECTING) {
+    if (m6_image_capture(i) != 0) return M6_EVENT_FAILURE;
+    a->began = 1;
+    m6_say(M6_NORMAL, "capturing %s (pid %d) for up to %u s; `mach6 stat %d` shows it",
+           m6_plain(i->who.name, sizeof i->who.name), (int)i->who.pid, a->o.options->ttl_s, (int)i->who.pid);
+    return M6_EVENT_STARTED;
   }
+  if (!m6_image_alive(i)) return m6_lifecycle_end(i->end_reason);
+  if (!a->told && ms_since(a->asked_ns) >= M6_PATIENCE_MS) {
+    a->told = 1;
+    m6_say(
+      M6_NORMAL,
+      "process %d has not started to collect: it does so at its next present, scope, thread start or memory mapping; "
+      "interrupt to give up",
+      (int)i->who.pid);
+  }
+  m6_control_beat(i);
+  return M6_EVENT_NOTHING;
+}
+
+static enum m6_life_event poll_image(void *arg, const struct m6_due *due, enum m6_life state, struct m6_drained *got)
+{
+  struct attach *a = arg;
+  struct m6_image *i = &a->image;
+  struct m6_control control;
+  if (m6_control_read(i, &control) != 0) return M6_EVENT_FAILURE;
+  if (state == M6_LIFE_PENDING) return poll_pending(a, control.state);
+  if (m6_image_drain(i, got) != 0) return M6_EVENT_FAILURE;
+  if (control.state != M6_COLLECTING)
+    return control.state == M6_ENDED && control.end_reason <= M6_END_FAILURE ? m6_lifecycle_end(control.end_reason)
+                                                                             : M6_EVENT_FAILURE;
+  if (due->beat && m6_control_beat(i) != 0) return M6_EVENT_FAILURE;
+  int alive = due->look ? m6_image_alive(i) : m6_image_running(i);
+  if (due->look || !alive) m6_image_look(i);
+  return alive ? M6_EVENT_NOTHING : m6_lifecycle_end(i->end_reason);
+}
+
+static enum m6_life_event created(void *arg)
+{
+  struct attach *a = arg;
+  if (!replaced(&a->image)) return M6_EVENT_NOTHING;
+  a->image.dead = 1;
+  a->image.end_reason = M6_END_EXEC;
+  return M6_EVENT_EXEC;
+}
+
+/* The target is told that its collector is still here, so that `mach6 on` finds it. */
+static int grant(void *arg, struct m6_lifecycle *life)
+{
+  struct attach *a = arg;
+  struct m6_control now;
+  if (!m6_image_alive(&a->image) || m6_control_read(&a->image, &now) != 0) return 0;
+  if (a->began) {
+    m6_say(M6_NORMAL, "session ended: %s; `mach6 on %d` starts another", m6_end_words(life->end),
+           (int)a->image.who.pid);
+    a->began = 0;
+  }
+  m6_lifecycle_grant(life, now.sessions_allowed, now.sessions_started);
+  if (life->state == M6_LIFE_GRANTED) m6_control_here(&a->image);
+  return 1;
+}
+
+static struct m6_image *image_of(void *arg) { return &((struct attach *)arg)->image; }
+
+static void publish(void *arg, int final, uint32_t reason)
+{
+  struct attach *a = arg;
+  struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = reason};
+  if (!a->began) return; /* the shim may have started while the wish was taken back: nobody's session */
+  if (!final && m6_image_sample(&a->image, 0) != 0) return; /* the next poll says so */
+  m6_outlets_publish(&a->o, &a->image, &s, final);
 }
 
 /* Tells the shim, waits a moment until it has heard, drains what is left. */
-static void end(struct m6_outlets *o, struct m6_image *i)
+static void stop(void *arg)
 {
+  struct attach *a = arg;
+  struct m6_outlets *o = &a->o;
+  struct m6_image *i = &a->image;
   uint64_t from = m6_monotonic_ns();
   struct m6_drained got;
   struct m6_control now = {0, 0, 0, 0, 0};
@@ -143,53 +184,44 @@ static void end(struct m6_outlets *o, struct m6_image *i)
 
 int m6_attach(const struct m6_options *options, struct m6_error *e)
 {
-  struct m6_outlets o;
-  static struct m6_image image; /* big, and zero */
+  static const struct m6_source source = {poll_image, created, ask, stop, publish, image_of, grant};
+  static struct attach a; /* zero */
+  struct m6_session s = {.o = &a.o, .source = &source, .arg = &a};
   char file[64];
   m6_reap();
-  int status = m6_outlets_open(&o, options, e);
-  if (status == 0) m6_outlets_ready(&o);
-  if (status == 0) status = find(&o, file, e);
+  int status = m6_outlets_open(&a.o, options, e);
+  if (status == 0) m6_outlets_ready(&a.o);
+  if (status == 0) status = find(&a.o, file, e);
   if (status == 0) {
     struct m6_target who;
     m6_target_look(file, &who);
-    status = m6_image_open(&image, &who, 0, e);
+    status = m6_image_open(&a.image, &who, 0, e);
   }
   if (status != 0) {
-    m6_outlets_close(&o);
+    m6_outlets_close(&a.o);
     return status < 0 ? M6_EXIT_OK : status;
   }
-  const char *name = m6_plain(image.who.name, sizeof image.who.name);
-  status = check_grant(&image, e);
-  uint32_t reason = M6_END_NONE;
+  m6_lifecycle_init(&s.life, options->ttl_s * 1000000000ull);
+  status = check_grant(&a.image, &s.life, e);
   if (status == 0) {
-    if (image.pidfd >= 0) m6_watch_add(&o.watch, image.pidfd);
-    reason = m6_control_on(&image, options->level) != 0 ? M6_END_FAILURE : wait_for_start(&o, &image);
-    int began = reason == M6_END_NONE;
-    if (began) {
-      m6_say(M6_NORMAL, "capturing %s (pid %d) for up to %u s; `mach6 stat %d` shows it", name, (int)image.who.pid,
-             options->ttl_s, (int)image.who.pid);
-      reason = collect(&o, &image);
-    }
-    end(&o, &image);
-    if (began && image.capture) {
-      struct m6_session_state over = {.state = M6_ENDED, .end_reason = reason};
-      m6_outlets_publish(&o, &image, &over, 1);
-    }
-    if (reason == M6_END_FAILURE)
+    int pid = (int)a.image.who.pid;
+    if (a.image.pidfd >= 0) m6_watch_add(&a.o.watch, a.image.pidfd);
+    m6_session_run(&s);
+    if (s.life.end == M6_END_FAILURE)
       status = m6_fail(e, M6_EXIT_INVALID,
                        "process %d: the segment was truncated, or is not what a shim writes; the session ended there",
-                       (int)image.who.pid);
-    else if (!began && reason != M6_END_OFF)
-      status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", (int)image.who.pid,
-                       m6_end_words(reason));
-    else if (!began) m6_say(M6_NORMAL, "cancelled before the session began");
-    else m6_say(M6_NORMAL, "session ended: %s", m6_end_words(reason));
+                       pid);
+    else if (!s.life.began && s.life.end != M6_END_OFF)
+      status = m6_fail(e, M6_EXIT_OTHER, "process %d never started to collect: %s", pid, m6_end_words(s.life.end));
+    else if (!s.life.began) m6_say(M6_NORMAL, "cancelled before the session began");
+    else if (a.began || !options->stay) m6_say(M6_NORMAL, "session ended: %s", m6_end_words(s.life.end));
+    if (options->stay) m6_control_off(&a.image, 1); /* it was told that we are here */
   }
-  m6_image_release(&image, image.dead);
-  if (image.capture) m6_capture_close(image.capture);
-  free(image.capture);
-  if (status == 0 && o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
-  m6_outlets_close(&o);
+  m6_image_release(&a.image, a.image.dead);
+  if (a.image.capture) m6_capture_close(a.image.capture);
+  m6_kernel_close(a.image.kernel);
+  free(a.image.capture);
+  if (status == 0 && a.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
+  m6_outlets_close(&a.o);
   return status;
 }

@@ -67,7 +67,7 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->main_stream = -1;
   c->rate = m6_clock_rate(c->clock_kind);
   c->agrees = 1;
-  m6_retained_init(&c->retained, &(struct m6_reading){.allocs = c->base.allocs,
+  m6_retained_init(&c->retained, &(struct m6_moment){.allocs = c->base.allocs,
                                                       .bytes = c->base.bytes,
                                                       .frees = c->base.frees,
                                                       .live = c->start_live,
@@ -97,6 +97,23 @@ void m6_capture_close(struct m6_capture *c)
   free(c->labels);
   free(c->names);
   memset(c, 0, sizeof *c);
+}
+
+void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before)
+{
+  struct m6_point from = before->books.last.ret;
+  uint64_t ago = m6_ticks_to_ns(before->rate, m6_ticks_since(before->now_clock, from.clock));
+  c->rate = before->rate;
+  c->start_clock = from.clock;
+  c->start_live = c->frames.reading_start = from.live;
+  c->start_mono_ns = before->now_mono_ns > ago ? before->now_mono_ns - ago : before->now_mono_ns;
+  c->started_unix_ns = before->started_unix_ns + (c->start_mono_ns - before->start_mono_ns);
+  c->main_stream = before->main_stream;
+  for (uint32_t i = 0; i < M6_RINGS; i++) {
+    c->rings[i].at = before->rings[i].at;
+    c->rings[i].seen = before->rings[i].seen;
+  }
+  m6_books_open(&c->books, from, frame_ended, c);
 }
 
 /* ---- boundaries -------------------------------------------------------------------------------------------------- */
@@ -236,7 +253,7 @@ void m6_capture_sample(struct m6_capture *c, int rest)
   sample_threads(c);
   sample_labels(c);
   m6_retained_sample(&c->retained,
-                     &(struct m6_reading){m6_ticks_since(c->now_mono_ns, c->start_mono_ns), c->now.allocs, c->now.bytes,
+                     &(struct m6_moment){m6_ticks_since(c->now_mono_ns, c->start_mono_ns), c->now.allocs, c->now.bytes,
                                           c->now.frees, c->now.live, c->now.mapped - c->base.mapped, c->records,
                                           c->now.lost, c->now.threads});
 }

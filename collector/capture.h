@@ -34,6 +34,7 @@ struct m6_totals { /* sums over all slots; unsigned ones stay at UINT64_MAX when
   uint32_t threads;                      /* slots that have an owner */
 };
 
+struct m6_capture;
 struct m6_ring {
   uint64_t at; /* index of the next record to read */
   uint64_t hole_at;
@@ -48,6 +49,14 @@ struct m6_label_text {   /* a label of the segment, once it could be read */
 #define M6_LABEL_CUT 1u
 #define M6_LABEL_REPLACED 2u
 #define M6_LABEL_KNOWN 4u
+
+/* CPU samples wait until the records of their thread have come. Without functions there are none. */
+struct m6_credit {
+  void *arg;
+  uint64_t (*next)(void *arg, const struct m6_capture *c, uint32_t tid); /* clock of the first; UINT64_MAX = none */
+  /* Those before `clock` are this thread's, where it is now; `present`: inside the present that it has just made. */
+  void (*until)(void *arg, struct m6_capture *c, struct m6_thread *t, uint64_t clock, int present);
+};
 
 struct m6_capture {
   void *segment; /* NULL once it was let go */
@@ -81,6 +90,7 @@ struct m6_capture {
   uint64_t threads_seen;
 
   uint64_t records, marks, holes, bad;
+  struct m6_credit credit;
 };
 
 /* Foreign. Opens the books on a segment whose session runs (or has run). `base`: totals when the session began. 0 or
@@ -88,6 +98,9 @@ struct m6_capture {
 int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct m6_totals *base,
                     const uint64_t base_presents[M6_STREAMS]);
 void m6_capture_close(struct m6_capture *c);
+/* A capture that was just opened goes on where another one's last boundary was: same streams and rings, its books start with that
+ * boundary's reading. */
+void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before);
 
 /* Foreign. Reads all rings. `dead`: nobody writes any more, so holes are passed at once and nothing waits. */
 struct m6_drained {

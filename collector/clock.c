@@ -44,3 +44,11 @@ struct m6_rate m6_clock_rate(uint32_t kind)
     r.mul = (uint64_t)(((unsigned __int128)(now.ns - first.ns) << 32) / (now.ticks - first.ticks));
   return r;
 }
+
+uint64_t m6_clock_ticks(struct m6_rate r, uint64_t mono_ns)
+{
+  if (r.kind != M6_CLOCK_TSC || r.mul == 0) return mono_ns;
+  __int128 away = (__int128)mono_ns - (__int128)first.ns;
+  __int128 ticks = (__int128)first.ticks + (away << 32) / (__int128)r.mul;
+  return ticks < 0 ? 0 : ticks > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+}

@@ -1,10 +1,14 @@
 /* control.c - see control.h. */
 #include "control.h"
 
+#include "kernel_side.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "bounds.h"
 
 struct call {
   struct m6_image *i;
@@ -76,17 +80,54 @@ int m6_control_beat(struct m6_image *i)
   return m6_image_guarded(i, beat, &c);
 }
 
+static void next_session(void *arg)
+{
+  struct call *c = arg;
+  if (++c->i->session == 0) c->i->session = 1;
+  m6_poke(&m6_segment_header(c->i->segment)->session, c->i->session);
+}
+int m6_control_next(struct m6_image *i)
+{
+  struct call c = {.i = i};
+  return m6_image_guarded(i, next_session, &c);
+}
+
+static void set_level(void *arg)
+{
+  struct call *c = arg;
+  m6_poke(&m6_segment_header(c->i->segment)->level, c->level);
+}
+int m6_control_level(struct m6_image *i, uint32_t level)
+{
+  struct call c = {.i = i, .level = level};
+  return m6_image_guarded(i, set_level, &c);
+}
+
 static void turn_off(void *arg)
 {
   struct call *c = arg;
   struct m6_header *h = m6_segment_header(c->i->segment);
   m6_publish(&h->want, M6_WANT_OFF);
-  if (c->flag) m6_poke(&h->collector_pid, 0);
+  if (!c->flag) return;
+  m6_poke(&h->collector_pid, 0);
+  m6_poke(&h->heartbeat_ns, 0); /* nobody waits for this target's end any more: its shim may clean up after itself */
 }
 int m6_control_off(struct m6_image *i, int let_go)
 {
   struct call c = {.i = i, .flag = let_go};
   return m6_image_guarded(i, turn_off, &c);
+}
+
+static void here(void *arg)
+{
+  struct call *c = arg;
+  m6_poke(&m6_segment_header(c->i->segment)->collector_pid, (uint32_t)getpid());
+  beat(arg);
+}
+int m6_control_here(struct m6_image *i)
+{
+  struct call c = {.i = i};
+  return m6_image_guarded(i, here, &c);
 }
 
 static void open_capture(void *arg)
@@ -101,7 +142,10 @@ int m6_image_capture(struct m6_image *i)
   if (i->capture == NULL) return ENOMEM;
   struct call c = {.i = i};
   int e = m6_image_guarded(i, open_capture, &c) == 0 ? c.error : EFAULT;
-  if (e == 0) return 0;
+  if (e == 0) {
+    m6_capture_bounds(i->capture);
+    return 0;
+  }
   free(i->capture);
   i->capture = NULL;
   return e;
@@ -116,6 +160,7 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
   *got = (struct m6_drained){0, 0};
   struct m6_control now;
+  m6_kernel_poll(i->kernel); /* before the rings: every record that a sample is compared with is there then */
   if (m6_control_read(i, &now) != 0) return -1;
   if (i->capture == NULL) {
     if (now.state == M6_INERT || now.rings_used == 0) return 0;
@@ -124,7 +169,10 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
     if (e) return 0; /* no memory now: its rings fill up, and it is tried again */
   }
   struct call c = {.i = i, .got = got};
-  return m6_image_guarded(i, drain, &c);
+  m6_kernel_join(i->kernel, i->capture);
+  int e = m6_image_guarded(i, drain, &c);
+  m6_kernel_drained(i->kernel, i->capture);
+  return e;
 }
 
 static void sample(void *arg)

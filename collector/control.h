@@ -18,8 +18,15 @@ int m6_control_read(struct m6_image *i, struct m6_control *out);
  * stands. */
 int m6_control_on(struct m6_image *i, uint32_t level);
 int m6_control_beat(struct m6_image *i);
+/* The session that runs gives way to the next, without a gap; the shim takes it off its grant at the next boundary. */
+int m6_control_next(struct m6_image *i);
+/* How much is collected from now on. */
+int m6_control_level(struct m6_image *i, uint32_t level);
 /* Ends it; `let_go`: and says that no collector is here any more. */
 int m6_control_off(struct m6_image *i, int let_go);
+
+/* Says that a collector is here, though no session is. */
+int m6_control_here(struct m6_image *i);
 
 /* Opens the capture when a session runs and records are there; drains it. 0, or -1 when the image failed. */
 int m6_image_drain(struct m6_image *i, struct m6_drained *got);

@@ -37,6 +37,16 @@ static int pass_hole(struct m6_ring *r, struct m6_ring_head *head, struct m6_rec
   return 1;
 }
 
+/* Before a record of this thread is applied: samples that came before it belong to where the thread is now. */
+static inline void credit(struct m6_capture *c, struct m6_thread *t, uint64_t clock, int present)
+{
+  if (__builtin_expect(clock > t->sample_at, 0)) c->credit.until(c->credit.arg, c, t, clock, present);
+}
+static void waiting_samples(struct m6_capture *c, struct m6_thread *t)
+{
+  if (c->credit.next) t->sample_at = c->credit.next(c->credit.arg, c, t->tid);
+}
+
 static void reading(struct m6_thread *t, const struct m6_record *rec)
 {
   t->last_clock = rec->clock;
@@ -57,7 +67,9 @@ static void event(struct m6_capture *c, uint32_t ring, const struct m6_record *r
   if (__builtin_expect(t == NULL && type != M6_REC_START, 0)) {
     t = m6_capture_thread(c, ring, 0);
     if (t == NULL) return;
+    waiting_samples(c, t);
   }
+  if (t) credit(c, t, rec->clock, 0);
   switch (type) {
   case M6_REC_MARK: {
     unsigned label = m6_word_label(rec->word);
@@ -79,6 +91,7 @@ static void event(struct m6_capture *c, uint32_t ring, const struct m6_record *r
     m6_capture_thread_ended(c, ring);
     t = m6_capture_thread(c, ring, (uint32_t)rec->count);
     if (t == NULL) return;
+    waiting_samples(c, t);
     t->first_clock = t->last_clock = rec->clock;
     t->first_live = t->last_live = rec->live;
     return;
@@ -116,6 +129,7 @@ static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t 
   uint32_t percent = (uint32_t)waiting * 100 / capacity;
   if (percent > *fullest) *fullest = percent;
   struct m6_record unit[M6_FRAME_UNITS];
+  if (r->thread) waiting_samples(c, r->thread);
   while (taken < 2 * capacity) {
     enum m6_ring_read got = m6_ring_read(head, records, capacity, r->at, &unit[0]);
     if (got == M6_RING_EMPTY) break;
@@ -135,7 +149,11 @@ static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t 
         n++;
       if (n == M6_FRAME_UNITS) {
         struct m6_thread *t = r->thread ? r->thread : m6_capture_thread(c, i, 0);
-        if (t) m6_capture_boundary(c, t, unit);
+        if (t) {
+          credit(c, t, unit[0].clock, 0);
+          m6_capture_boundary(c, t, unit);
+          credit(c, t, unit[1].clock, 1);
+        }
         r->at += M6_FRAME_UNITS;
         taken += M6_FRAME_UNITS - 1;
       } else {

@@ -50,6 +50,8 @@ int m6_frames_init(struct m6_frames *f, int64_t reading_start)
   memset(f, 0, sizeof *f);
   f->reading_start = reading_start;
   f->series_each = 1;
+  f->retained_most = M6_FRAMES_RETAINED;
+  f->spikes_most = M6_SPIKES_RETAINED;
   void *p = mmap(NULL, RETAINED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return errno;
   f->retained = p;
@@ -76,9 +78,9 @@ static int spike(struct m6_frames *f, const struct m6_ended *e, uint64_t time, u
   if (time <= M6_SPIKE_FACTOR * median || time <= median + M6_SPIKE_OVER_NS) return 0;
   f->spikes_total++;
   uint32_t place = f->spike_count;
-  if (place == M6_SPIKES_RETAINED) { /* the least of them gives way */
+  if (place == f->spikes_most) { /* the least of them gives way */
     place = 0;
-    for (uint32_t i = 1; i < M6_SPIKES_RETAINED; i++)
+    for (uint32_t i = 1; i < f->spikes_most; i++)
       if (f->spikes[i].time < f->spikes[place].time) place = i;
     if (f->spikes[place].time >= time) return 1;
   } else {
@@ -128,7 +130,7 @@ struct m6_frame_seen m6_frames_add(struct m6_frames *f, const struct m6_ended *e
     m6_median_add(&f->median, time);
   }
   series(f, e, time);
-  struct m6_snap_frame *record = &f->retained[f->retained_total++ % M6_FRAMES_RETAINED];
+  struct m6_snap_frame *record = &f->retained[f->retained_total++ % f->retained_most];
   *record = (struct m6_snap_frame){
     .present = e->number,
     .at = at,

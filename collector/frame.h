@@ -43,7 +43,8 @@ struct m6_frames {
   uint64_t series_each;                       /* frames in one point */
   struct m6_snap_point series[M6_SERIES];     /* all but the last are full, but for lumps */
   int64_t reading_start;
-  struct m6_snap_frame *retained; /* a ring of M6_FRAMES_RETAINED */
+  struct m6_snap_frame *retained;      /* a ring of retained_most */
+  uint32_t retained_most, spikes_most; /* M6_FRAMES_RETAINED, M6_SPIKES_RETAINED, or what budgets made of them */
   uint64_t retained_total;
   uint32_t saturated;
 };

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernel_object.h"
+#include "kernel_counters_parts.h"
+#include "kernel_tasks.h"
 
 M6_BLOB(counters);
 
-#define PROGRAMS 5
+#define PROGRAMS M6_COUNTERS_PROGRAMS
 
 /* One table of tracepoints: the program's name without its ending, and whether it is for syscalls. */
 static const struct {
@@ -21,21 +22,6 @@ static const struct {
   int syscalls;
 } tracepoints[PROGRAMS] = {
   {"m6_wakeup", 0}, {"m6_wakeup_new", 0}, {"m6_switch", 0}, {"m6_sys_enter", 1}, {"m6_sys_exit", 1}};
-
-struct m6_counters_inside {
-  struct bpf_object *object;
-  struct bpf_link *links[PROGRAMS];
-  int threads_fd, calls_fd, losses_fd;
-  int cpus, syscalls;
-  /* what a read is made of */
-  uint32_t *tids;
-  struct m6_counters_thread *entries;
-  struct m6_counters_call_key *call_keys;
-  struct m6_counters_call *call_entries;
-  /* threads that were folded, and their syscalls by number */
-  struct m6_thread_counters past;
-  struct m6_call_counters past_calls[512];
-};
 
 static uint64_t now_ns(void)
 {
@@ -65,6 +51,15 @@ static char task_state(pid_t tgid, pid_t tid)
   return at[2];
 }
 
+/* Why a thread that is off its CPU is so, when /proc tells: that takes the rights of a debugger. */
+static uint32_t task_cause(pid_t tgid, pid_t tid)
+{
+  char path[64], text[256];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)tgid, (int)tid);
+  if (!slurp(text, sizeof text, path) || !(text[0] == '-' || (text[0] >= '0' && text[0] <= '9'))) return M6_OFF_OTHER;
+  return m6_off_cause_of(strtol(text, NULL, 10));
+}
+
 /* What the kernel has counted of a thread so far, but for its migrations: 0 when it has ended. */
 static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
 {
@@ -82,6 +77,8 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
   snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
   if (slurp(text, sizeof text, path))
     sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
+  t->arrived = t->base[M6_SLICES];
+  t->cause = task_cause(tgid, tid);
   memcpy(t->last, t->base, sizeof t->last);
   return 1;
 }
@@ -90,25 +87,32 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
  * meanwhile stands, and where none did, nothing happened between the reading and the entry. */
 static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *fault)
 {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/task", (int)tgid);
-  DIR *d = opendir(path);
-  if (!d)
-    return m6_fault_set(fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "list the threads of process", "%d",
-                        (int)tgid);
-  for (struct dirent *e; (e = readdir(d));) {
-    uint32_t tid = (uint32_t)atoi(e->d_name);
-    struct m6_counters_thread t = {.state = M6_COUNTERS_SEEDED, .tgid = (uint32_t)tgid, .lives = 1};
-    if (!tid) continue;
+  struct m6_task *tasks = calloc(M6_COUNTERS_THREADS, sizeof *tasks);
+  if (!tasks) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the threads");
+  int n = m6_tasks_find(tgid, tasks, M6_COUNTERS_THREADS, fault);
+  for (int i = 0; i < n; i++) {
+    struct m6_counters_thread t = {.state = M6_COUNTERS_SEEDED, .tgid = tasks[i].tgid, .lives = 1};
+    t.here = tasks[i].here;
+    t.own = tasks[i].own;
     t.first_ns = t.out_ns = t.since_ns = now_ns();
-    if (!task_readings(tgid, (pid_t)tid, &t)) continue;
-    bpf_map_update_elem(in->threads_fd, &tid, &t, BPF_NOEXIST); /* no room is counted when its first event comes */
+    if (!task_readings(tgid, (pid_t)t.here, &t)) continue;
+    bpf_map_update_elem(in->threads_fd, &tasks[i].tid, &t,
+                        BPF_NOEXIST); /* no room is counted when its first event comes */
   }
-  closedir(d);
-  return 0;
+  free(tasks);
+  return n < 0 ? -n : 0;
 }
 
 /* ---- open ------------------------------------------------------------------------------------------------------- */
+
+void m6_counters_calls_stop(struct m6_counters *c)
+{
+  for (unsigned i = 0; i < sizeof tracepoints / sizeof *tracepoints; i++) {
+    if (!tracepoints[i].syscalls) continue;
+    bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
+    c->inside->links[i] = NULL;
+  }
+}
 
 void m6_counters_stop(struct m6_counters *c)
 {
@@ -116,6 +120,7 @@ void m6_counters_stop(struct m6_counters *c)
     bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
     c->inside->links[i] = NULL;
   }
+  m6_frames_detach(&c->inside->frames);
 }
 
 void m6_counters_close(struct m6_counters *c)
@@ -124,6 +129,7 @@ void m6_counters_close(struct m6_counters *c)
   struct m6_counters_inside *in = c->inside;
   if (in) {
     m6_counters_stop(c);
+    m6_frames_close(&in->frames);
     m6_close_object(&in->object);
     free(in->tids);
     free(in->entries);
@@ -151,18 +157,20 @@ static struct m6_counters *allocate(const struct m6_counters_options *o)
   size_t calls = o->syscalls ? M6_COUNTERS_CALLS : 1;
   in->call_keys = calloc(calls, sizeof *in->call_keys);
   in->call_entries = calloc(calls, sizeof *in->call_entries);
-  c->calls = calloc(calls + 512, sizeof *c->calls);
+  c->calls = calloc(calls + 2 * M6_COUNTERS_NUMBERS, sizeof *c->calls);
   if (in->tids && in->entries && in->call_keys && in->call_entries && c->threads && c->calls) return c;
   m6_counters_close(c);
   return NULL;
 }
 
-/* Opens, sets, loads the programs of one ending ("btf" or "raw"). */
-static int load(struct m6_counters *c, const struct m6_counters_options *o, const char *ending, struct m6_fault *fault)
+/* Opens, sets, loads the programs of one ending ("btf" or "raw"), and attaches them. */
+static int load(struct m6_counters *c, const struct m6_counters_options *o, const char *ending,
+                enum m6_uprobe_kind kind, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  struct m6_counters_config config = {.targets = o->count, .open_ns = now_ns()};
-  for (unsigned i = 0; i < o->count; i++) config.tgid[i] = (uint32_t)o->tgids[i];
+  struct m6_counters_config config = {.targets = o->count, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
+  memcpy(config.tgid, in->target_global, sizeof config.tgid);
+  for (int i = 0; i < M6_COUNTERS_NUMBERS; i++) config.cause[i] = (uint8_t)m6_off_cause_of(i);
   M6_AUTO_OBJECT object = NULL;
   int err = m6_open_blob(counters, &object, fault);
   if (err) return err;
@@ -177,6 +185,8 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
     bpf_program__set_autoload(p, o->syscalls || !tracepoints[i].syscalls);
   }
   if (!o->syscalls) bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "m6_calls"), 1);
+  err = m6_frames_choose(&in->frames, object, kind, ending, fault);
+  if (err) return err;
   err = m6_object_configure(object, &config, sizeof config);
   if (err) return m6_fault_set(fault, err, M6_AREA_BPF, "set the constants of", "counters");
   err = m6_object_load("counters", object, fault);
@@ -195,19 +205,35 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
     in->links[i] = bpf_program__attach(p);
     if (in->links[i]) continue;
     err = m6_fault_set(fault, errno, M6_AREA_BPF, "attach", "%s", name);
-    m6_counters_stop(c);
-    m6_close_object(&in->object);
-    return err;
+    break;
   }
-  return 0;
+  if (!err) err = m6_frames_attach(&in->frames, in->object, kind, ending, fault);
+  if (!err) return 0;
+  m6_counters_stop(c);
+  m6_frames_close(&in->frames);
+  m6_close_object(&in->object);
+  return err;
+}
+
+/* The same, by the one or the other kind of probe when frames are asked for. When both are refused the fault is the first's,
+ * unless that kind is only missing in this kernel. */
+static int load_any(struct m6_counters *c, const struct m6_counters_options *o, const char *ending,
+                    struct m6_fault *fault)
+{
+  struct m6_fault second = {0};
+  int err = load(c, o, ending, o->frames ? M6_UPROBE_MULTI : M6_UPROBE_NONE, fault);
+  if (!err || !o->frames || err == ENOENT || err == ESRCH || err == ENOMEM) return err;
+  if (load(c, o, ending, M6_UPROBE_PMU, &second) == 0) return 0;
+  if (err == EINVAL) *fault = second;
+  return fault->err;
 }
 
 static int open_and_seed(struct m6_counters *c, const struct m6_counters_options *o, struct m6_fault *fault)
 {
   struct m6_fault first;
-  int err = o->raw ? ENOTSUP : load(c, o, "btf", &first);
+  int err = o->raw ? ENOTSUP : load_any(c, o, "btf", &first);
   if (err && (o->raw || (err != EPERM && err != ENOMEM))) {
-    err = load(c, o, "raw", fault);
+    err = load_any(c, o, "raw", fault);
     c->raw = 1;
   } else if (err) *fault = first;
   if (err) return err;
@@ -217,16 +243,29 @@ static int open_and_seed(struct m6_counters *c, const struct m6_counters_options
   return err;
 }
 
+/* Whom the options mean, as the kernel's programs see them; and where their frames end. */
+static int resolve(struct m6_counters_inside *in, const struct m6_counters_options *o, struct m6_fault *fault)
+{
+  for (unsigned i = 0; i < o->count; i++) {
+    struct m6_task task;
+    int found = m6_tasks_find(o->tgids[i], &task, 1, fault);
+    if (found < 0) return -found;
+    in->target_here[i] = (uint32_t)o->tgids[i];
+    in->target_global[i] = task.tgid;
+  }
+  return m6_frames_find(&in->frames, o, fault);
+}
+
 int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *o, struct m6_fault *fault)
 {
   *out = NULL;
   if (o->count < 1 || o->count > M6_COUNTERS_TARGETS)
     return m6_fault_set(fault, EINVAL, M6_AREA_NONE, "count", "%u processes (1 to %d can be)", o->count,
                         M6_COUNTERS_TARGETS);
-  if (!m6_pids_are_global()) return m6_fault_set(fault, ENOTSUP, M6_AREA_NAMESPACE, "count by", "thread");
   struct m6_counters *c = allocate(o);
   if (!c) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the counters");
-  int err = open_and_seed(c, o, fault);
+  int err = resolve(c->inside, o, fault);
+  if (!err) err = open_and_seed(c, o, fault);
   if (err) m6_counters_close(c);
   else *out = c;
   return err;
@@ -250,26 +289,39 @@ static int read_table(int fd, void *keys, size_t key_size, void *values, size_t 
   }
 }
 
-static void convert(const struct m6_counters_thread *e, pid_t tid, uint64_t now, struct m6_thread_counters *t)
+static pid_t process_here(const struct m6_counters_inside *in, uint32_t global)
 {
-  *t = (struct m6_thread_counters){.tid = tid,
-                                   .tgid = (pid_t)e->tgid,
-                                   .state = e->state,
+  for (int i = 0; i < M6_COUNTERS_TARGETS; i++)
+    if (in->target_global[i] == global) return (pid_t)in->target_here[i];
+  return 0;
+}
+
+static void convert(const struct m6_counters_inside *in, const struct m6_counters_thread *e, uint64_t now,
+                    struct m6_thread_counters *t)
+{
+  uint32_t cause = e->cause < M6_OFF_CAUSES ? e->cause : M6_OFF_OTHER, state = e->state;
+  *t = (struct m6_thread_counters){.tid = (pid_t)e->here,
+                                   .own_tid = (pid_t)e->own,
+                                   .tgid = process_here(in, e->tgid),
+                                   .state = state,
                                    .lives = e->lives,
                                    .on_ns = e->on_ns,
-                                   .off_ns = e->off_ns + e->later_off_ns,
                                    .wait_ns = e->wait_ns + e->later_wait_ns,
+                                   .calls = e->calls,
+                                   .call_on_ns = e->call_on_ns,
                                    .waits = e->waits,
-                                   .call = (int32_t)e->call - 1};
+                                   .call = e->call & M6_COUNTERS_32BIT ? -1 : (int32_t)e->call - 1};
   for (int i = 0; i < M6_READINGS; i++) t->counted[i] = e->last[i] - e->base[i];
   memcpy(t->latency, e->latency, sizeof t->latency);
+  memcpy(t->off_by, e->off_ns, sizeof t->off_by);
+  t->off_by[cause] += e->later_off_ns;
   uint64_t more = now > e->since_ns ? now - e->since_ns : 0;
-  uint32_t state = e->state;
   /* No event yet: it has been all the time what it is now. */
-  if (state == M6_COUNTERS_SEEDED) state = task_state(t->tgid, tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
+  if (state == M6_COUNTERS_SEEDED) state = task_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
   if (state == M6_COUNTERS_ON) t->on_ns += more;
   if (state == M6_COUNTERS_WAITING) t->wait_ns += more;
-  if (state == M6_COUNTERS_OFF) t->off_ns += more;
+  if (state == M6_COUNTERS_OFF) t->off_by[cause] += more;
+  for (int i = 0; i < M6_OFF_CAUSES; i++) t->off_ns += t->off_by[i];
   t->elapsed_ns = t->on_ns + t->off_ns + t->wait_ns;
   if (e->call && now > e->call_ns) t->call_ns = now - e->call_ns;
 }
@@ -281,6 +333,9 @@ static void add(struct m6_thread_counters *sum, const struct m6_thread_counters 
   sum->on_ns += t->on_ns;
   sum->off_ns += t->off_ns;
   sum->wait_ns += t->wait_ns;
+  for (int i = 0; i < M6_OFF_CAUSES; i++) sum->off_by[i] += t->off_by[i];
+  sum->calls += t->calls;
+  sum->call_on_ns += t->call_on_ns;
   sum->waits += t->waits;
   for (int i = 0; i < M6_READINGS; i++) sum->counted[i] += t->counted[i];
   for (int i = 0; i < M6_COUNTERS_BUCKETS; i++) sum->latency[i] += t->latency[i];
@@ -288,7 +343,8 @@ static void add(struct m6_thread_counters *sum, const struct m6_thread_counters 
 
 static void add_call(struct m6_call_counters *sum, const struct m6_counters_call *c, uint32_t number)
 {
-  sum->number = number;
+  sum->number = number & ~M6_COUNTERS_32BIT;
+  sum->is_32bit = !!(number & M6_COUNTERS_32BIT);
   sum->count += c->count;
   sum->ns += c->ns;
   if (c->max_ns > sum->max_ns) sum->max_ns = c->max_ns;
@@ -319,6 +375,29 @@ static uint64_t missed(const struct m6_counters_inside *in)
   return sum;
 }
 
+static void read_calls(struct m6_counters *c, int calls, int tight)
+{
+  struct m6_counters_inside *in = c->inside;
+  int elsewhere = m6_tasks_namespace() != 0;
+  for (int i = 0; i < calls; i++) {
+    struct m6_counters_call_key *k = &in->call_keys[i];
+    uint32_t number = k->number & ~M6_COUNTERS_32BIT;
+    struct m6_counters_thread e = {.here = k->tid};
+    int found = 1;
+    if (tight || elsewhere) found = bpf_map_lookup_elem(in->threads_fd, &k->tid, &e) == 0;
+    if (tight && !found && number < M6_COUNTERS_NUMBERS && bpf_map_delete_elem(in->calls_fd, k) == 0) {
+      if (number != k->number) number += M6_COUNTERS_NUMBERS;
+      add_call(&in->past_calls[number], &in->call_entries[i], k->number);
+      continue;
+    }
+    struct m6_call_counters *out = &c->calls[c->call_count++];
+    *out = (struct m6_call_counters){.tid = found ? (pid_t)e.here : 0};
+    add_call(out, &in->call_entries[i], k->number);
+  }
+  for (int i = 0; i < 2 * M6_COUNTERS_NUMBERS; i++)
+    if (in->past_calls[i].count) c->calls[c->call_count++] = in->past_calls[i];
+}
+
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
@@ -340,28 +419,12 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
     /* Caught while it was written: by itself, a few times; a thread switches far less often than this is read. */
     for (int k = 0; k < 8 && e->done != e->begun; k++) bpf_map_lookup_elem(in->threads_fd, &in->tids[i], e);
     struct m6_thread_counters *t = &c->threads[c->thread_count];
-    convert(e, (pid_t)in->tids[i], now, t);
+    convert(in, e, now, t);
     if (tight && fold(in, in->tids[i], t)) in->tids[i] = 0;
     else c->thread_count++;
   }
   if (in->past.lives) c->threads[c->thread_count++] = in->past;
-  for (int i = 0; i < calls; i++) {
-    struct m6_counters_call_key *k = &in->call_keys[i];
-    uint32_t found = 1;
-    if (tight) {
-      struct m6_counters_thread e;
-      found = bpf_map_lookup_elem(in->threads_fd, &k->tid, &e) == 0;
-    }
-    if (!found && k->number < 512 && bpf_map_delete_elem(in->calls_fd, k) == 0) {
-      add_call(&in->past_calls[k->number], &in->call_entries[i], k->number);
-      continue;
-    }
-    struct m6_call_counters *out = &c->calls[c->call_count++];
-    *out = (struct m6_call_counters){.tid = (pid_t)k->tid};
-    add_call(out, &in->call_entries[i], k->number);
-  }
-  for (int i = 0; i < 512; i++)
-    if (in->past_calls[i].count) c->calls[c->call_count++] = in->past_calls[i];
+  read_calls(c, calls, tight);
   uint64_t by_cpu[in->cpus];
   for (uint32_t i = 0; i < M6_COUNTERS_LOSSES; i++) {
     c->lost[i] = 0;

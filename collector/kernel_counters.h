@@ -19,32 +19,46 @@
 #include <sys/types.h>
 
 #include "../bpf/counters.h"
+#include "../bpf/frames.h"
 #include "kernel_fault.h"
 
 #define M6_COUNTERS_READ_MS 1000 /* at most one read in this time, but for the last one */
 
+/* What is a frame boundary of the first process (kernel_frames.h). */
+enum m6_frames_by {
+  M6_FRAMES_NONE,
+  M6_FRAMES_SHIM, /* what its libmach6.so calls a present */
+  M6_FRAMES_PLACE /* each entry of the function at `frame_place` */
+};
+
 struct m6_counters_options {
-  const pid_t *tgids; /* as this process's pid namespace counts, which must be the initial one */
+  const pid_t *tgids; /* as this process's pid namespace counts */
   unsigned count;     /* 1 .. M6_COUNTERS_TARGETS */
   int syscalls;       /* count syscalls, too */
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
+  enum m6_frames_by frames;
+  const char *frame_place; /* BINARY:SYMBOL, PID:SYMBOL or BINARY+OFFSET, as kernel_place.h reads it; else NULL */
 };
 
 struct m6_thread_counters {
-  pid_t tid; /* 0: threads that ended and were folded together, to make room */
-  pid_t tgid;
+  pid_t tid; /* as this process's pid namespace counts; 0: threads that ended and were folded together, to make room */
+  pid_t own_tid;  /* as the thread's own namespace counts: what gettid() gives there, and the shim's slots hold */
+  pid_t tgid;     /* as it was given in the options */
   uint32_t state; /* enum m6_counters_state */
   uint32_t lives; /* threads that had this tid, one after the other */
   uint64_t elapsed_ns, on_ns, off_ns, wait_ns;
+  uint64_t off_by[M6_OFF_CAUSES]; /* off_ns, divided */
+  uint64_t calls, call_on_ns; /* syscalls that returned, and the part of on_ns that was spent in them; when counted */
   uint64_t counted[M6_READINGS]; /* enum m6_reading; of a running thread, as of its last switch */
   uint64_t waits; /* sum of the histogram; what it lacks to the slices are latencies whose beginning was not seen */
   uint32_t latency[M6_COUNTERS_BUCKETS];
-  int32_t call; /* the syscall that it is in, -1 = none or unknown; it is not in `calls` yet */
+  int32_t call; /* the syscall that it is in, -1 = none, unknown, or a 32-bit one; it is not in `calls` yet */
   uint64_t call_ns;
 };
 struct m6_call_counters {
   pid_t tid; /* 0: of folded threads */
   uint32_t number;
+  uint32_t is_32bit; /* 1: `number` is one of the 32-bit table, in which numbers mean other calls */
   uint64_t count, ns, max_ns;
 };
 
@@ -66,6 +80,8 @@ int m6_counters_open(struct m6_counters **out, const struct m6_counters_options 
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
 /* The sum over threads of one process (0: of all). Its tid is 0. */
 struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
+/* Detaches from system calls alone; what was counted stays. */
+void m6_counters_calls_stop(struct m6_counters *c);
 /* Detaches: nothing is counted any more, and the last read can be made in peace. */
 void m6_counters_stop(struct m6_counters *c);
 void m6_counters_close(struct m6_counters *c); /* NULL is fine */

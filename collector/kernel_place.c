@@ -220,6 +220,37 @@ static int by_pid(struct m6_place *p, pid_t pid, const char *name, char *why, si
   return ENOENT;
 }
 
+int m6_place_in_process(pid_t pid, const char *file, const char *name, struct m6_place *p, char *why, size_t size)
+{
+  char maps[64], line[PATH_MAX + 128], range[64], *mapped;
+  ino_t inode;
+  dev_t device;
+  int err = ENOENT;
+  memset(p, 0, sizeof *p);
+  p->pid = pid;
+  snprintf(maps, sizeof maps, "/proc/%d/maps", (int)pid);
+  snprintf(why, size, "process %d has no %s mapped", (int)pid, file);
+  FILE *f = fopen(maps, "re");
+  if (!f) {
+    struct m6_fault fault;
+    err = m6_fault_set(&fault, errno == ENOENT ? ESRCH : errno, M6_AREA_PROC, "read the mappings of process", "%d",
+                       (int)pid);
+    m6_fault_text(&fault, why, size);
+    return err;
+  }
+  while (err == ENOENT && fgets(line, sizeof line, f)) {
+    if (!code_from_file(line, range, &inode, &device, &mapped) || strcmp(strrchr(mapped, '/') + 1, file) != 0) continue;
+    snprintf(p->file, sizeof p->file, "%s", mapped);
+    if (!reach(pid, mapped, range, inode, device, p->path)) {
+      snprintf(why, size, "%s, as process %d has it mapped, cannot be opened (deleted, and map_files is not allowed?)",
+               mapped, (int)pid);
+      err = EACCES;
+    } else err = by_symbol(p, name, why, size);
+  }
+  fclose(f);
+  return err;
+}
+
 /* ---- what was written ------------------------------------------------------------------------------------------- */
 
 static int parse_number(const char *text, uint64_t *value)

@@ -29,5 +29,9 @@ struct m6_place {
 
 /* 0, or an errno and the reason in `why`: EINVAL when it cannot be read that way, EEXIST when several functions fit. */
 int m6_place_find(const char *text, struct m6_place *place, char *why, size_t why_size);
+/* The function `name` of the file that process `pid` has mapped as code and whose name, without folders, is `file`: also when
+ * it was deleted or replaced since, or lies in another mount namespace. 0, or as above; ENOENT when it has no such file. */
+int m6_place_in_process(pid_t pid, const char *file, const char *name, struct m6_place *place, char *why,
+                        size_t why_size);
 
 #endif

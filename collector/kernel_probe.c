@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../bpf/probe.h"
+#include "kernel_tasks.h"
 
 M6_BLOB(probe);
 
@@ -36,8 +37,10 @@ static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *pa
     bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)M6_BPF_TRACE_UPROBE_MULTI);
   struct m6_probe_config config = {0};
   if (kind == M6_UPROBE_MULTI && pid && m6_probe_one_thread == 1) {
-    if (!m6_pids_are_global()) return m6_fault_set(fault, ENOTSUP, M6_AREA_NAMESPACE, "probe process", "%d", (int)pid);
-    config.tgid = (uint32_t)pid;
+    struct m6_task task;
+    int found = m6_tasks_find(pid, &task, 1, fault);
+    if (found < 0) return -found;
+    config.tgid = task.tgid;
     pid = 0;
   }
   err = m6_object_configure(object, &config, sizeof config);
@@ -115,11 +118,17 @@ static void find_out(void)
   m6_probe_close(&p);
 }
 
+int m6_probe_is_one_thread(void)
+{
+  if (m6_probe_one_thread < 0) find_out();
+  return m6_probe_one_thread == 1;
+}
+
 int m6_probe_open_as(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,
                      struct m6_fault *fault)
 {
   *p = (struct m6_probe)M6_PROBE_NONE;
-  if (kind == M6_UPROBE_MULTI && pid && m6_probe_one_thread < 0) find_out();
+  if (kind == M6_UPROBE_MULTI && pid) m6_probe_is_one_thread();
   return try_kind(p, kind, path, offset, pid, fault);
 }
 

@@ -32,6 +32,8 @@ struct m6_probe {
 /* Some kernels (6.6 to 6.9) let a uprobe_multi link with a pid reach that one thread alone. -1: not known yet, found out by
  * trying it on a thread of our own; 0: it reaches all; 1: one alone, and the program sorts out who comes. Tests set it. */
 extern int m6_probe_one_thread;
+/* The same, found out when it is not known yet. */
+int m6_probe_is_one_thread(void);
 
 /* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link, then
  * a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */

@@ -317,6 +317,12 @@ int m6_samples_totals(struct m6_samples *s, void (*each)(void *, const struct m6
   return s->st.tier == M6_SAMPLES_BPF ? m6_samples_bpf_totals(s, each, arg) : m6_samples_perf_totals(s, each, arg);
 }
 
+void m6_samples_pause(struct m6_samples *s, int pause)
+{
+  for (uint32_t i = 0; i < s->events.n; i++)
+    ioctl(s->events.fd[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
+}
+
 void m6_samples_stop(struct m6_samples *s)
 {
   if (s->stopped) return;

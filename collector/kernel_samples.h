@@ -123,6 +123,8 @@ const uint64_t *m6_samples_stack(struct m6_samples *s, uint64_t id, uint32_t *fr
 const char *m6_samples_thread(struct m6_samples *s, uint32_t tid);
 /* Stops sampling; what was taken can still be read. */
 void m6_samples_stop(struct m6_samples *s);
+/* No samples until it is taken back; threads that are born meanwhile follow. */
+void m6_samples_pause(struct m6_samples *s, int pause);
 void m6_samples_close(struct m6_samples *s);
 const char *m6_samples_tier_name(enum m6_samples_tier tier);
 

@@ -12,7 +12,7 @@
 #include "guard.h"
 #include "publish.h"
 
-#define FILE_BYTES (M6_STATS_PLACES_OFFSET + 2u * (size_t)M6_SNAPSHOT_BYTES_MAX)
+#define FILE_BYTES (M6_STATS_PLACES_OFFSET + 2u * (size_t)M6_SNAPSHOT_LIVE_MAX)
 #define RESERVE_STEP 65536u /* tmpfs pages are reserved so many bytes at a time */
 
 int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
@@ -43,7 +43,7 @@ int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
   }
   l->head = p;
   l->head->version = M6_SNAPSHOT_VERSION;
-  l->head->place_bytes = M6_SNAPSHOT_BYTES_MAX;
+  l->head->place_bytes = M6_SNAPSHOT_LIVE_MAX;
   l->head->collector_pid = (uint32_t)getpid();
   return 0;
 }
@@ -59,7 +59,7 @@ static void write_place(void *arg)
 {
   struct write *w = arg;
   struct m6_stats_head *h = w->l->head;
-  uint64_t *to = (uint64_t *)((char *)h + M6_STATS_PLACES_OFFSET + w->place * (size_t)M6_SNAPSHOT_BYTES_MAX);
+  uint64_t *to = (uint64_t *)((char *)h + M6_STATS_PLACES_OFFSET + w->place * (size_t)M6_SNAPSHOT_LIVE_MAX);
   m6_seqlock_write(&h->seq[w->place], to, w->block, w->bytes);
   if (w->ended) m6_poke(&h->ended, 1);
   m6_publish(&h->current, w->place);
@@ -69,12 +69,13 @@ static void write_place(void *arg)
 int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ended)
 {
   if (l->fd < 0 || l->head == NULL) return EBADF;
+  if (bytes > M6_SNAPSHOT_LIVE_MAX) return E2BIG;
   struct write w = {l, l->published ? !l->current : 0, block, bytes, ended};
   size_t from = l->reserved[w.place];
   if (bytes > from) {
     size_t to = (bytes + RESERVE_STEP - 1) / RESERVE_STEP * RESERVE_STEP;
-    if (to > M6_SNAPSHOT_BYTES_MAX) to = M6_SNAPSHOT_BYTES_MAX;
-    int e = posix_fallocate(l->fd, (off_t)(M6_STATS_PLACES_OFFSET + w.place * (size_t)M6_SNAPSHOT_BYTES_MAX + from),
+    if (to > M6_SNAPSHOT_LIVE_MAX) to = M6_SNAPSHOT_LIVE_MAX;
+    int e = posix_fallocate(l->fd, (off_t)(M6_STATS_PLACES_OFFSET + w.place * (size_t)M6_SNAPSHOT_LIVE_MAX + from),
                             (off_t)(to - from));
     if (e) return e;
     l->reserved[w.place] = to;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "budgets.h"
 #include "session.h"
 
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
@@ -23,7 +24,12 @@ enum {
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
-  KEY_READY
+  KEY_READY,
+  KEY_STAY,
+  KEY_SESSIONS,
+  KEY_FRAMES,
+  KEY_BUDGET,
+  KEY_FRAME_SYMBOL
 };
 
 static const struct argp_option options[] = {
@@ -32,6 +38,12 @@ static const struct argp_option options[] = {
   {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
   {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
   {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
+  {"sessions", KEY_SESSIONS, "N", 0, "A chain of N sessions that follow each other without a gap, for soaks", 2},
+  {"session-frames", KEY_FRAMES, "N", 0, "In a chain, a session ends after N frames", 2},
+  {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; `mach6 stat` shows them. May come again", 2},
+  {"stay", KEY_STAY, NULL, 0, "After a session wait for `mach6 on`, while the target lives and grants another", 2},
+  {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+   "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
   {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
@@ -94,6 +106,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
     *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
+  case KEY_SESSIONS:
+    if (!number(arg, 10, m6_budget_cap(M6_BUDGET_SESSION_CHAIN), &n) || n == 0)
+      argp_error(state, "--sessions wants 1 to %llu, not '%s'",
+                 (unsigned long long)m6_budget_cap(M6_BUDGET_SESSION_CHAIN), arg);
+    o->sessions = (uint32_t)n;
+    return 0;
+  case KEY_FRAMES:
+    if (!number(arg, 10, UINT32_MAX, &n) || n < 2)
+      argp_error(state, "--session-frames wants a number from 2 on, not '%s'", arg);
+    o->session_frames = n;
+    return 0;
+  case KEY_BUDGET: {
+    char why[512];
+    if (m6_budget_option(arg, why, sizeof why) != 0) argp_error(state, "--budget %s", why);
+    return 0;
+  }
+  case KEY_STAY: o->stay = 1; return 0;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
   case KEY_OUT: o->out = arg; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
@@ -102,7 +132,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
     if (o->run_token != 0 && (o->pid == 0 || ways != 1))
       argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (o->frame_symbol && (o->pid == 0 || ways != 1 || o->run_token != 0))
+      argp_error(state, "--frame-symbol goes with --pid: there is no shim that could be found by a name");
+    if (o->frame_symbol && o->level == M6_LEVEL_MEMORY) o->level = M6_LEVEL_LITE;
     if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
+    if (o->session_frames != 0 && o->sessions < 2) argp_error(state, "--session-frames goes with --sessions");
+    unsigned most = (unsigned)(m6_budget_cap(M6_BUDGET_SESSION_TTL) / 1000);
+    if (o->ttl_s > most && most > 0) o->ttl_s = most;
     return 0;
   }
   default: return ARGP_ERR_UNKNOWN;
@@ -136,12 +172,12 @@ int main(int argc, char **argv)
                                    NULL,
                                    help,
                                    NULL};
-  struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .final_fd = -1, .end_fd = -1, .ready_fd = -1};
+  struct m6_options o = {.ttl_s = M6_SESSION_TTL_S, .sessions = 1, .final_fd = -1, .end_fd = -1, .ready_fd = -1};
   argp_err_exit_status = M6_EXIT_USAGE;
   m6_clock_begin();
   argp_parse(&argp, argc, argv, 0, NULL, &o);
   struct m6_error e = {M6_EXIT_OK, ""};
-  int status = o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
+  int status = o.frame_symbol ? m6_frame_session(&o, &e) : o.run_token ? m6_run(&o, &e) : m6_attach(&o, &e);
   if (status != M6_EXIT_OK) m6_say(M6_QUIET, "%s", e.text);
   return status;
 }

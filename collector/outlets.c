@@ -1,10 +1,13 @@
 /* outlets.c - where a session's snapshots go, and what else both ways to run share. See session.h. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "budgets.h"
+#include "kernel_side.h"
 #include "session.h"
 
 const char *m6_end_words(uint32_t reason)
@@ -17,6 +20,7 @@ const char *m6_end_words(uint32_t reason)
     [M6_END_EXEC] = "the target executed another program",
     [M6_END_COLLECTOR_LOST] = "the target missed the collector's heartbeat",
     [M6_END_FAILURE] = "the target's memory is not valid",
+    [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
   };
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }
@@ -24,9 +28,10 @@ const char *m6_end_words(uint32_t reason)
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
+  uint32_t most = M6_POLL_MAX_MS * (o->bounds.governor.at.interval > 1 ? 2 : 1);
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
-  return o->poll_ms = next > M6_POLL_MAX_MS ? M6_POLL_MAX_MS : (int)next;
+  return o->poll_ms = (int)(next > most ? most : next);
 }
 
 static uint64_t own_cpu_ns(void)
@@ -41,19 +46,24 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   memset(o, 0, sizeof *o);
   o->options = options;
   o->live.fd = -1;
-  o->watch = (struct m6_watch){.epoll = -1, .inotify = -1, .signals = -1, .end = -1};
+  o->watch = (struct m6_watch){.epoll = -1, .inotify = -1, .signals = -1, .end = -1, .command = -1};
+  o->commands.fd = -1;
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
+  o->poll_ms = M6_POLL_BUSY_MS;
+  m6_bounds_begin(&o->bounds, options->level, 1, m6_monotonic_ns());
   int status = m6_outlets_dump_open(o, e);
   if (status) return status;
-  o->poll_ms = M6_POLL_BUSY_MS;
-  o->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
-  if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%u bytes)", M6_SNAPSHOT_BYTES_MAX);
+  o->room = M6_SNAPSHOT_BYTES_MAX;
+  o->block = aligned_alloc(64, o->room);
+  if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
+  if ((error = m6_command_open(&o->commands)) != 0)
+    m6_say(M6_VERBOSE, "no control socket: %s; `mach6 on`, `off` and `dump` cannot reach this collector",
+           strerror(error));
+  else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
   m6_calibrate_start(&o->calibration);
-  if (options->level != M6_LEVEL_MEMORY)
-    m6_say(M6_VERBOSE, "this build has no kernel programs: the level is recorded, what it would add is not collected");
   return 0;
 }
 
@@ -65,28 +75,38 @@ void m6_outlets_ready(struct m6_outlets *o)
   close(o->options->ready_fd);
 }
 
-size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int kind,
+size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *state, int kind,
                         void *block)
 {
   m6_image_look(i);
-  m6_calibrate_poll(&o->calibration, kind == M6_SNAPSHOT_FINAL ? 100 : 0);
+  int final = kind == M6_SNAPSHOT_FINAL;
+  m6_calibrate_poll(&o->calibration, final ? 100 : 0);
+  if (final) m6_kernel_stop(i->kernel);
+  if (final) m6_kernel_drained(i->kernel, i->capture);
+  const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
+  m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
+  m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
+  m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
   struct m6_outside out = {
     .pid = (uint32_t)i->who.pid,
     .uid = i->who.uid,
     .load_ns = i->who.load_ns,
     .session = i->session,
-    .level = o->options->level,
-    .state = s->state,
-    .end_reason = s->end_reason,
+    .level = o->bounds.governor.at.level,
+    .state = state->state,
+    .end_reason = state->end_reason,
     .ttl_ns = o->options->ttl_s * 1000000000ull,
     .collector_ns = own_cpu_ns() - o->cpu_start_ns,
     .target_cpu_ns = i->cpu_ns > i->cpu_start_ns ? i->cpu_ns - i->cpu_start_ns : 0,
     .publishes = ++o->publishes,
-    .images_other = s->images_other,
-    .images_other_allocs = s->images_other_allocs,
+    .images_other = state->images_other,
+    .images_other_allocs = state->images_other_allocs,
     .exe = i->exe,
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
+    .govern = &o->bounds.snap,
+    .appendix = appendix,
+    .room = kind == M6_SNAPSHOT_LIVE ? M6_SNAPSHOT_LIVE_MAX : o->room,
   };
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
@@ -99,6 +119,11 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (i->capture == NULL) return;
   size_t bytes = m6_outlets_build(o, i, s, final ? M6_SNAPSHOT_FINAL : M6_SNAPSHOT_LIVE, o->block);
   o->live_ns = m6_monotonic_ns();
+  if (!final) {
+    const struct m6_snapshot *built = o->block;
+    struct m6_spent spent = {o->live_ns, built->shim_ns, built->kernel.kernel_ns, own_cpu_ns(), i->cpu_ns};
+    o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(built->price_pair_ns));
+  }
   if (o->published != i) {
     m6_live_close(&o->live);
     int e = m6_live_open(&o->live, i->who.pid, i->who.load_ns, i->who.uid);
@@ -108,7 +133,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     o->published = i;
   }
   int e = m6_live_publish(&o->live, o->block, bytes, final);
-  if (e && e != EBADF && !o->told_no_room++)
+  if (e && e != EBADF && e != E2BIG && !o->told_no_room++) /* too big: a final one, whose file goes away now */
     m6_say(M6_NORMAL, "live stats could not be written: %s; the session goes on", strerror(e));
   if (final && o->options->final_fd >= 0 && (e = m6_write_all(o->options->final_fd, o->block, bytes)) != 0)
     m6_say(M6_NORMAL, "the final snapshot could not be written to descriptor %d: %s", o->options->final_fd,
@@ -118,6 +143,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
 
 void m6_outlets_close(struct m6_outlets *o)
 {
+  m6_command_close(&o->commands);
   m6_outlets_dump_end(o);
   free(o->dumps.block);
   m6_calibrate_stop(&o->calibration);

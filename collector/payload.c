@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "stats_internal.h"
+#include "stats_kernel.h"
 #include "stats_words.h"
 
 /* X(key, value): `s` is struct mach6_node_stats, `r` the raw node. */
@@ -74,6 +74,11 @@ static json_t *node_stats(const mach6_node *n, int last)
 #define SET(key, value) error |= json_object_set_new(o, key, value);
   NODE_KEYS(SET)
   if (r->kind == M6_NODE_FRAME) { FRAME_KEYS(SET) }
+  if (n->of->samples) { /* of the CPU: in the node itself, and with all below it */
+    uint32_t index = (uint32_t)(n - n->of->nodes);
+    SET("samples.self", m6_json_u64(m6_snap_cpu_samples(n->of->snap)[index]))
+    SET("samples.total", m6_json_u64(n->of->samples[index]))
+  }
   if (r->label_flags & 1) SET("label.cut", json_true())
   if (r->label_flags & 2) SET("label.repaired", json_true())
   if (last && r->first_child) SET("nodes_below", m6_json_u64(count_below(n)))

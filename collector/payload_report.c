@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "../shm/present.h"
-#include "stats_internal.h"
+#include "stats_kernel.h"
 #include "stats_words.h"
 
 static json_t *text(const struct m6_snapshot *s, uint32_t offset, uint32_t n)
@@ -151,10 +151,11 @@ static json_t *losses(const struct m6_snapshot *s)
 
 static json_t *overhead(const struct m6_snapshot *s)
 {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "shim_s", m6_json_seconds(s->shim_ns),
-                   "collector_s", m6_json_seconds(s->collector_ns), "target_cpu_s",
-                   seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns), "shim_share_of_target_cpu",
-                   ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kernel_s",
+                   m6_json_seconds(s->kernel.kernel_ns), "kernel_share_of_target_cpu",
+                   ratio(s->kernel.kernel_ns, s->target_cpu_ns), "shim_s", m6_json_seconds(s->shim_ns), "collector_s",
+                   m6_json_seconds(s->collector_ns), "target_cpu_s", seconds_if(s->target_cpu_ns > 0, s->target_cpu_ns),
+                   "shim_share_of_target_cpu", ratio(s->shim_ns, s->target_cpu_ns), "collector_share_of_a_core",
                    ratio(s->collector_ns, s->elapsed_ns), "price_pair_ns", m6_json_real(s->price_pair_ns),
                    "price_scope_ns", m6_json_real(s->price_scope_ns), "price_frame_ns", m6_json_real(s->price_frame_ns),
                    "publishes", m6_json_u64(s->publishes));
@@ -179,6 +180,7 @@ static json_t *spikes(const mach6_stats *h)
   json_t *a = json_array();
   for (uint32_t i = 0; i < s->spike_count; i++) {
     const struct m6_snap_spike *k = &m6_snap_spikes(s)[i];
+    const struct m6_snap_causes *of = i < s->kernel.spike_cause_count ? &m6_snap_spike_causes(s)[i] : NULL;
     json_t *causes = json_array();
     for (int c = 0; c < M6_SPIKE_CAUSES; c++)
       if (k->cause[c].node)
@@ -186,10 +188,10 @@ static json_t *spikes(const mach6_stats *h)
           causes, json_pack("{s:o, s:o, s:o, s:o}", "label", json_string_nocheck(h->nodes[k->cause[c].node].label),
                             "calls", m6_json_u64(k->cause[c].calls), "time", m6_json_seconds(k->cause[c].time),
                             "allocs", m6_json_u64(k->cause[c].allocs)));
-    json_array_append_new(a, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frame", m6_json_u64(k->frame), "at_s",
-                                       m6_json_seconds(k->at), "time", m6_json_seconds(k->time), "median",
+    json_array_append_new(a, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "frame", m6_json_u64(k->frame),
+                                       "at_s", m6_json_seconds(k->at), "time", m6_json_seconds(k->time), "median",
                                        m6_json_seconds(k->median), "allocs", m6_json_u64(k->allocs), "mem_delta_bytes",
-                                       json_integer(k->d), "causes", causes));
+                                       json_integer(k->d), "causes", causes, "kernel", m6_json_causes(of)));
   }
   return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}}", "total", m6_json_u64(s->spikes_total), "worst", a, "not_judged",
                    "frames", m6_json_u64(s->unjudged), "longest", seconds_if(s->unjudged_max > 0, s->unjudged_max),
@@ -207,9 +209,9 @@ static json_t *frames(const struct m6_snapshot *s)
                                     m6_json_seconds(f->time), m6_json_seconds(f->gap), json_integer(f->d),
                                     json_integer(f->i), m6_json_u64(f->allocs), f->spike != 0, m6_json_u64(f->lumped)));
   }
-  return json_pack("{s:[s, s, s, s, s, s, s, s, s], s:o, s:o}", "columns", "present", "at_s", "time_s", "gap_s",
+  return json_pack("{s:[s, s, s, s, s, s, s, s, s], s:o, s:o, s:o}", "columns", "present", "at_s", "time_s", "gap_s",
                    "mem_delta_bytes", "inverse_mem_bytes", "allocs", "spike", "frames", "overwritten",
-                   m6_json_u64(s->frames_overwritten), "rows", rows);
+                   m6_json_u64(s->frames_overwritten), "rows", rows, "kernel", m6_payload_frame_causes(s));
 }
 
 /* What became of a dump on its way here; for others: were frame records overwritten? */
@@ -240,7 +242,12 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("allocs", allocs(s));
   KEY("losses", losses(s));
   KEY("overhead", overhead(s));
+  KEY("budgets", m6_payload_budgets(s));
+  KEY("governor", m6_payload_governor(s));
+  KEY("chain", m6_payload_chain(s));
+  KEY("heap", m6_payload_heap(s));
   KEY("spikes", spikes(h));
+  KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
   KEY("root", m6_payload_node(h->nodes));
   KEY("recording", recording(h));

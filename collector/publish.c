@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shm/present.h"
 #include "utf8.h"
 
 struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
@@ -142,7 +143,7 @@ static void put_node(struct m6_capture *c, struct writer *w, uint32_t node, uint
 static int worth_showing(const struct m6_capture *c, uint32_t node)
 {
   const struct m6_node *x = &c->tree.nodes[node];
-  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost;
+  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost || x->samples;
 }
 
 /* Visible is what has statistics, and what lies above it. */
@@ -222,7 +223,8 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
                                   0,
                                   from->tid,
                                   from->kind};
-    if (o->caller && o->caller[i][0] == '/') put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+    if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
+      put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -346,13 +348,13 @@ static void put_losses(const struct m6_capture *c, struct m6_snapshot *s)
   s->underflows = c->head.underflows;
   s->nodes_refused = c->tree.refused;
   s->bad_records = c->bad + c->tree.backwards;
-  if (c->frames.retained_total > M6_FRAMES_RETAINED)
-    s->frames_overwritten = c->frames.retained_total - M6_FRAMES_RETAINED;
+  if (c->frames.retained_total > c->frames.retained_most)
+    s->frames_overwritten = c->frames.retained_total - c->frames.retained_most;
 }
 
 static uint64_t cost(const struct m6_capture *c, const struct m6_snapshot *s, const struct m6_price *p)
 {
-  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame)) return 0;
+  if (isnan(p->pair) || isnan(p->scope) || isnan(p->frame) || (s->unseen & M6_UNSEEN_NO_SHIM)) return 0;
   double pairs = ((double)(c->now.allocs - c->base.allocs) + (double)s->frees) / 2;
   double ns = pairs * p->pair + (double)(c->marks + s->records_lost) * p->scope + (double)s->presents * p->frame;
   return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
@@ -385,8 +387,8 @@ static void put_spikes(struct m6_capture *c, struct m6_snap_spike *to)
 
 static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
 {
-  uint64_t total = c->frames.retained_total, n = total < M6_FRAMES_RETAINED ? total : M6_FRAMES_RETAINED;
-  for (uint64_t i = 0; i < n; i++) to[i] = c->frames.retained[(total - n + i) % M6_FRAMES_RETAINED];
+  uint64_t total = c->frames.retained_total, most = c->frames.retained_most, n = total < most ? total : most;
+  for (uint64_t i = 0; i < n; i++) to[i] = c->frames.retained[(total - n + i) % most];
   return (uint32_t)n;
 }
 
@@ -431,7 +433,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room;
   w->text = w->base + before_text;
-  w->text_room = (uint32_t)(M6_SNAPSHOT_BYTES_MAX - before_text);
+  w->text_room = (uint32_t)((o->room ? o->room : M6_SNAPSHOT_LIVE_MAX) - before_text);
 
   s->magic = M6_SNAPSHOT_MAGIC;
   s->version = M6_SNAPSHOT_VERSION;
@@ -492,6 +494,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->collector_ns = o->collector_ns;
   s->target_cpu_ns = o->target_cpu_ns;
   s->publishes = o->publishes;
+  if (o->govern) s->govern = *o->govern;
 
   size_t at = sizeof *s + w->node_count * sizeof(struct m6_snap_node);
   s->node_count = w->node_count;
@@ -508,11 +511,20 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->samples_offset = at;
   if (whole) s->sample_count = put_samples(c, w, (float *)(w->base + at));
   at += s->sample_count * sizeof(float);
+  uint32_t more_bytes = 0, more_at = 0;
+  if (o->appendix) {
+    const char *more = o->appendix->text(o->appendix->arg, &more_bytes);
+    size_t length = more_bytes;
+    more_at = put_text(w, more, &length);
+    if (length < more_bytes) more_at = UINT32_MAX;
+  }
   s->text_offset = at;
   s->text_bytes = w->text_bytes;
   memmove(w->base + at, w->text, w->text_bytes);
   at += w->text_bytes;
   while (at % 8) w->base[at++] = 0;
+  if (o->appendix && more_at != UINT32_MAX)
+    at = o->appendix->append(o->appendix->arg, c, s, more_at, at, o->room ? o->room : M6_SNAPSHOT_LIVE_MAX);
   s->bytes = at;
   return at;
 }

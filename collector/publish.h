@@ -3,7 +3,7 @@
  * Two outlets: the live-stats file (created on the first publish, owned by the target's user, removed by m6_live_close)
  * and a descriptor that gets the final snapshot as plain contents.
  * Promise: a full /dev/shm is an error code and a missed publish, never a SIGBUS; a reader never sees a half-written
- * snapshot; a snapshot is at most M6_SNAPSHOT_BYTES_MAX. Callers: session.c, run.c. One thread.
+ * snapshot; a snapshot is at most M6_SNAPSHOT_BYTES_MAX, a live one M6_SNAPSHOT_LIVE_MAX. Callers: session.c, run.c. One thread.
  */
 #ifndef M6_PUBLISH_H
 #define M6_PUBLISH_H
@@ -14,6 +14,14 @@ struct m6_price { /* ns, NaN when not calibrated */
   double pair, scope, frame;
 };
 
+/* What comes behind the text of a snapshot, and is not the capture's to know. `text` gives a text that is appended to the
+ * snapshot's own as it is; `append` writes from `at` on, up to `room`, and gives where it ended. */
+struct m6_appendix {
+  void *arg;
+  const char *(*text)(void *arg, uint32_t *bytes);
+  size_t (*append)(void *arg, struct m6_capture *c, struct m6_snapshot *s, uint32_t text_at, size_t at, size_t room);
+};
+
 struct m6_outside { /* what a snapshot says that is not the capture's to know */
   uint32_t pid, uid, session, level, state, end_reason;
   uint64_t load_ns, ttl_ns, collector_ns, target_cpu_ns, publishes;
@@ -22,9 +30,12 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const char *exe;           /* path, or NULL */
   const char (*caller)[256]; /* M6_STREAMS module paths, "" = unknown; or NULL */
   struct m6_price price;
+  const struct m6_snap_govern *govern; /* or NULL */
+  const struct m6_appendix *appendix; /* or NULL */
+  size_t room;                        /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
 };
 
-/* Builds a snapshot in `block` (M6_SNAPSHOT_BYTES_MAX bytes, 8-aligned); gives its size. FINAL: the books close at the last
+/* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last
  * sample instead of the last boundary. FINAL and WHOLE have retained frames and reservoirs' samples: what a dump is made
  * from. */
 enum m6_snapshot_kind { M6_SNAPSHOT_LIVE, M6_SNAPSHOT_FINAL, M6_SNAPSHOT_WHOLE };

@@ -5,7 +5,7 @@
 
 #define AHEAD_S 2u /* seconds that a frame may be ahead of the last reading: readings are taken twice a second */
 
-void m6_retained_init(struct m6_retained *r, const struct m6_reading *start)
+void m6_retained_init(struct m6_retained *r, const struct m6_moment *start)
 {
   memset(r, 0, sizeof *r);
   r->last = *start;
@@ -69,7 +69,7 @@ void m6_retained_frame(struct m6_retained *r, const struct m6_ended *e, const st
 /* Of a counter that only goes up, unless its bytes are hostile. */
 static uint64_t more(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
 
-void m6_retained_sample(struct m6_retained *r, const struct m6_reading *now)
+void m6_retained_sample(struct m6_retained *r, const struct m6_moment *now)
 {
   uint64_t second = now->at / 1000000000u;
   if (second > r->second) r->second = second;

@@ -18,7 +18,7 @@
 #define M6_GROWTH_STEP 65536 /* bytes */
 #define M6_GROWTH_SHARE 16   /* of the high before */
 
-struct m6_reading { /* cumulative counters, at one moment */
+struct m6_moment { /* cumulative counters, at one moment */
   uint64_t at;      /* ns since the session's start */
   uint64_t allocs, bytes, frees;
   __int128 live, mapped;
@@ -35,13 +35,13 @@ struct m6_retained {
   int64_t high;                                     /* live at the last growth event */
   uint64_t frame;                                   /* the last present */
   uint32_t saturated;
-  struct m6_reading last;
+  struct m6_moment last;
   uint64_t collector_ns, target_cpu_ns;
 };
 
-void m6_retained_init(struct m6_retained *r, const struct m6_reading *start);
+void m6_retained_init(struct m6_retained *r, const struct m6_moment *start);
 void m6_retained_frame(struct m6_retained *r, const struct m6_ended *e, const struct m6_frame_seen *seen);
-void m6_retained_sample(struct m6_retained *r, const struct m6_reading *now);
+void m6_retained_sample(struct m6_retained *r, const struct m6_moment *now);
 /* CPU time so far, of the collector and of the target: goes to the last bucket. */
 void m6_retained_cost(struct m6_retained *r, uint64_t collector_ns, uint64_t target_cpu_ns);
 

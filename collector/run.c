@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
 
@@ -19,8 +20,15 @@ struct run {
   size_t count, room;
   struct m6_image *main;             /* the first to present; NULL = not known yet */
   uint64_t dead_images, dead_allocs; /* of images that were let go */
+  uint64_t scan_ns;                  /* when the segments' folder was last looked through */
   int retry;                         /* a segment was seen that was not finished */
-  struct m6_error refused;           /* why the direct child's segment is of no use; status 0: nothing was refused */
+  struct m6_kernel_side *kernel;     /* of the image that may be main */
+  struct m6_kernel_follow {          /* where it goes */
+    pid_t pid;
+    uint64_t since_ns; /* it has been the best one */
+    uint32_t moves;
+  } follow;
+  struct m6_error refused; /* why the direct child's segment is of no use; status 0: nothing was refused */
 };
 
 static uint64_t allocs(const struct m6_image *i) { return i->now.allocs - i->base.allocs; }
@@ -170,6 +178,32 @@ static void choose_main(struct run *r)
   }
 }
 
+#define FOLLOW_NS 300000000ull /* a better image must have been it for so long */
+#define FOLLOW_MAX 8u          /* a run of many small programs is not worth loading programs for each */
+
+/* The kernel side belongs to the process that is, or will be, the main one: opened as soon as its shim shows itself, moved when
+ * another one turns out to be it. A new image of the same process (exec) keeps it. */
+static void follow(struct run *r)
+{
+  if (r->o.options->level == M6_LEVEL_MEMORY) return;
+  struct m6_image *b = best(r);
+  if (b == NULL || b->dead || (b->kernel != NULL && b->kernel == r->kernel)) return;
+  uint64_t now = m6_monotonic_ns();
+  if (r->kernel != NULL && r->kernel->pid == b->who.pid) {
+    m6_kernel_changed(r->kernel);
+  } else {
+    if (r->follow.pid != b->who.pid) r->follow.pid = b->who.pid, r->follow.since_ns = now;
+    if (r->kernel != NULL && b != r->main && now - r->follow.since_ns < FOLLOW_NS) return;
+    if (r->follow.moves == FOLLOW_MAX) return;
+    r->follow.moves++;
+    for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
+    m6_kernel_close(r->kernel);
+    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, NULL, 0);
+  }
+  for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
+  b->kernel = r->kernel;
+}
+
 static struct m6_drained poll_images(struct run *r, int beat, int look)
 {
   struct m6_drained all = {0, 0};
@@ -198,16 +232,21 @@ static struct m6_drained poll_images(struct run *r, int beat, int look)
   }
   if (r->main == NULL) choose_main(r);
   if (died) let_go(r);
+  follow(r);
   return all;
 }
 
-static void publish(struct run *r, int final, uint32_t reason)
+static void publish_run(void *arg, int final, uint32_t reason)
 {
+  struct run *r = arg;
   struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? reason : M6_END_NONE};
   for (size_t n = 0; n < r->count; n++)
     if (r->images[n]->segment && !r->images[n]->settled) m6_image_sample(r->images[n], final);
   struct m6_image *main = best(r);
   if (main == NULL) return;
+  if (final && main->failed) s.end_reason = M6_END_FAILURE;
+  else if (final && reason == M6_END_EXIT && main->end_reason != M6_END_NONE)
+    s.end_reason = main->end_reason; /* exec, say */
   if (main->capture == NULL) {
     if (main->segment == NULL || m6_image_capture(main) != 0) return;
     m6_image_sample(main, main->dead);
@@ -220,38 +259,36 @@ static void publish(struct run *r, int final, uint32_t reason)
   m6_outlets_publish(&r->o, main, &s, final);
 }
 
-/* Until the direct child is gone, time is up or somebody says so. */
-static uint32_t collect(struct run *r)
+/* ---- the session's source (session.h) ----------------------------------------------------------------------------- */
+
+/* Pending until the first image of the run is there: a shim with the run's token collects from its first moment. */
+static enum m6_life_event poll_run(void *arg, const struct m6_due *due, enum m6_life state, struct m6_drained *got)
 {
+  struct run *r = arg;
   const struct m6_options *p = r->o.options;
-  uint64_t beat_ns = 0, look_ns = 0, scan_ns = 0, published_ns = 0,
-           end_ns = m6_monotonic_ns() + p->ttl_s * 1000000000ull;
-  for (;;) {
-    uint64_t now = m6_monotonic_ns();
-    int beat = now - beat_ns >= M6_HEARTBEAT_MS * 500000ull, look = now - look_ns >= M6_LOOK_MS * 1000000ull;
-    if (beat) beat_ns = now;
-    if (look) look_ns = now;
-    if (r->retry || now - scan_ns >= (r->o.watch.inotify >= 0 ? 10 : 1) * M6_RESCAN_MS * 1000000ull) {
-      scan(r);
-      scan_ns = now;
-    }
-    struct m6_drained got = poll_images(r, beat, look);
-    if (now - published_ns >= M6_PUBLISH_MS * 1000000ull) {
-      publish(r, 0, M6_END_NONE);
-      published_ns = now;
-    }
-    if (now >= end_ns) return M6_END_TTL;
-    struct m6_woken w = m6_watch_wait(&r->o.watch, m6_poll_ms(&r->o, &got));
-    if (w.created) scan(r);
-    if (w.signal) return M6_END_OFF;
-    if (w.ended) return M6_END_EXIT;
-    if (p->end_fd < 0 && look && !m6_proc_alive(p->pid)) return M6_END_EXIT;
+  if (r->retry || due->now - r->scan_ns >= (r->o.watch.inotify >= 0 ? 10 : 1) * M6_RESCAN_MS * 1000000ull) {
+    scan(r);
+    r->scan_ns = due->now;
   }
+  *got = poll_images(r, due->beat, due->look);
+  if (state == M6_LIFE_PENDING && r->count + r->dead_images != 0) return M6_EVENT_STARTED;
+  return p->end_fd < 0 && due->look && !m6_proc_alive(p->pid) ? M6_EVENT_EXIT : M6_EVENT_NOTHING;
 }
 
-/* Ends what still runs, takes what is left of all. */
-static void end(struct run *r)
+static enum m6_life_event created(void *arg)
 {
+  scan(arg);
+  return M6_EVENT_NOTHING;
+}
+
+static void ask(void *arg) { scan(arg); } /* each image is asked when it is taken in */
+
+static struct m6_image *image_of(void *arg) { return ((struct run *)arg)->main; }
+
+/* Ends what still runs, takes what is left of all. */
+static void stop(void *arg)
+{
+  struct run *r = arg;
   scan(r);
   for (size_t n = 0; n < r->count; n++)
     if (r->images[n]->segment && m6_image_alive(r->images[n])) m6_control_off(r->images[n], 0);
@@ -288,29 +325,27 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+  static const struct m6_source source = {poll_run, created, ask, stop, publish_run, image_of, NULL};
+  struct m6_session s = {.o = &r.o, .source = &source, .arg = &r};
   int status = m6_outlets_open(&r.o, options, e);
   if (status == 0) {
     m6_outlets_ready(&r.o);
-    scan(&r);
-    uint32_t reason = collect(&r);
-    end(&r);
+    m6_lifecycle_init(&s.life, options->ttl_s * 1000000000ull);
+    m6_lifecycle_grant(&s.life, options->sessions, 0); /* whoever started the program with the run's token granted it */
+    m6_session_run(&s);
     struct m6_image *main = best(&r);
     if (main == NULL && r.refused.status != 0) status = m6_fail(e, r.refused.status, "%s", r.refused.text);
     else if (main == NULL)
       status = m6_fail(e, M6_EXIT_NOT_LOADED,
                        "no program of this run loaded the shim: a static or privileged program, or one that clears "
                        "LD_PRELOAD, cannot be profiled");
-    else {
-      if (main->failed) reason = M6_END_FAILURE;
-      else if (reason == M6_END_EXIT && main->end_reason != M6_END_NONE) reason = main->end_reason; /* exec, say */
-      publish(&r, 1, reason);
-      m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(reason));
-      if (main->failed)
-        status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
-                         (int)main->who.pid);
-    }
+    else if (main->failed)
+      status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
+                       (int)main->who.pid);
+    m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(s.life.end));
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
+  m6_kernel_close(r.kernel);
   free(r.images);
   if (status == 0 && r.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&r.o);

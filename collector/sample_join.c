@@ -83,6 +83,13 @@ int m6_join_take(struct m6_join *j, uint32_t tid, uint64_t before_ns, struct m6_
   return 1;
 }
 
+uint64_t m6_join_next(struct m6_join *j, uint32_t tid)
+{
+  struct queue *q;
+  HASH_FIND(hh, j->queues, &tid, sizeof tid, q);
+  return q ? j->entries[q->first - 1].sample.time_ns : UINT64_MAX;
+}
+
 int m6_join_take_any(struct m6_join *j, struct m6_sample *out)
 {
   if (!j->queues) return 0;

@@ -22,6 +22,8 @@ void m6_join_free(struct m6_join *j);
 void m6_join_add(void *join, const struct m6_sample *sample);
 /* The thread's next sample that was taken before the time; 0 when there is none. */
 int m6_join_take(struct m6_join *j, uint32_t tid, uint64_t before_ns, struct m6_sample *out);
+/* When the thread's next sample was taken; UINT64_MAX when none waits. */
+uint64_t m6_join_next(struct m6_join *j, uint32_t tid);
 /* Any sample that still waits. */
 int m6_join_take_any(struct m6_join *j, struct m6_sample *out);
 uint64_t m6_join_refused(const struct m6_join *j);

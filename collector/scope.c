@@ -17,6 +17,7 @@ struct m6_thread *m6_thread_new(struct m6_tree *tree, uint32_t tid)
   s->tid = tid;
   s->top = m6_tree_private(tree);
   s->name = M6_LABEL_THREAD;
+  s->sample_at = UINT64_MAX;
   if (s->top == 0) {
     free(s);
     return NULL;
@@ -71,6 +72,16 @@ static void drop(struct m6_thread *s, uint32_t to, int abandoned)
 void m6_scope_loss(struct m6_thread *s)
 {
   for (uint32_t i = 0; i < s->height; i++) s->stack[i].uncertain = 1;
+}
+
+void m6_scope_sample(struct m6_thread *s)
+{
+  for (uint32_t i = s->height; i > 0; i--)
+    if (s->stack[i - 1].node != 0) {
+      node_of(s, &s->stack[i - 1])->samples++;
+      return;
+    }
+  s->tree->nodes[s->top].samples++;
 }
 
 void m6_scope_end(struct m6_thread *s) { drop(s, 0, 1); }

@@ -41,6 +41,7 @@ struct m6_thread {
   uint64_t first_clock, last_clock; /* of its records since it was last settled into its thread node */
   uint64_t first_live, last_live, first_allocs, last_allocs;
   uint64_t named_ns;      /* when its name was last looked up */
+  uint64_t sample_at;     /* clock of its next CPU sample that waits; UINT64_MAX = none */
   struct m6_thread *next; /* in a list of threads that ended */
 };
 
@@ -49,6 +50,8 @@ void m6_thread_free(struct m6_thread *s);                            /* and its 
 
 void m6_scope_mark(struct m6_thread *s, uint32_t label, uint32_t depth, uint64_t clock, uint64_t live, uint64_t count);
 void m6_scope_done(struct m6_thread *s, uint32_t depth, int abandoned, uint64_t clock, uint64_t live, uint64_t count);
+/* The CPU was seen in this thread: that falls to the innermost open scope that is known. */
+void m6_scope_sample(struct m6_thread *s);
 /* Records are missing here. */
 void m6_scope_loss(struct m6_thread *s);
 /* The thread is gone, or the session is over: what is open is closed as abandoned. */

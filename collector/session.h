@@ -1,4 +1,5 @@
-/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run).
+/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run), and the loop that both share
+ * (session.c): it turns what happens into the lifecycle's events, and does what its transitions ask for.
  *
  * Promise: a session is bounded, its end has a name, and at the end the shim is told, the rings are drained, the final
  * snapshot is written, and nothing stays behind in /dev/shm but the segment of a target that lives.
@@ -6,8 +7,11 @@
 #ifndef M6_SESSION_H
 #define M6_SESSION_H
 
+#include "bounds.h"
 #include "calibrate.h"
+#include "command.h"
 #include "control.h"
+#include "lifecycle.h"
 #include "dump_write.h"
 #include "publish.h"
 #include "watch.h"
@@ -17,7 +21,7 @@
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
 #define M6_POLL_BUSY_MS 5 /* while something is waited for */
-#define M6_POLL_MAX_MS 30
+#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -26,10 +30,14 @@
 struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
-  uint64_t run_token; /* 0: attach */
+  uint64_t run_token;       /* 0: attach */
+  const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
   int final_fd, end_fd, ready_fd; /* -1: none */
+  int stay;                       /* after a session wait for the next, as long as the grant allows one */
+  uint32_t sessions;              /* a chain of so many; 1: one session */
+  uint64_t session_frames;        /* a session of a chain has so many presents; 0: its time alone bounds it */
   const char *out;                /* a file for the dump at the end; NULL: none */
 };
 
@@ -45,9 +53,13 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   const struct m6_options *options;
   struct m6_watch watch;
   struct m6_calibration calibration;
+  struct m6_commands commands;
+  struct m6_bounds bounds;
+  enum m6_life_event event; /* what the last publication led to */
   struct m6_live live;
   struct m6_image *published; /* whose live stats these are */
   void *block;
+  size_t room; /* of it */
   uint64_t publishes, live_ns, cpu_start_ns;
   int poll_ms; /* how long it slept the last time */
   int told_no_room;
@@ -80,8 +92,40 @@ void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
 const char *m6_end_words(uint32_t reason);
 
+/* ---- the loop that both ways share -------------------------------------------------------------------------------- */
+
+struct m6_due { /* what this turn of the loop is to do, beside draining */
+  uint64_t now;
+  int beat, look;
+};
+
+/* What a session collects from: one image, or all those of a run. Every function gets `arg`. */
+struct m6_source {
+  /* Drains, shows that the collector lives, and sees whether the targets do: what happened, or M6_EVENT_NOTHING. */
+  enum m6_life_event (*poll)(void *arg, const struct m6_due *due, enum m6_life state, struct m6_drained *got);
+  enum m6_life_event (*created)(void *arg); /* there may be new segments */
+  void (*ask)(void *arg);                   /* M6_DO_ASK: write the wish for a session */
+  void (*stop)(void *arg); /* M6_DO_CANCEL, M6_DO_STOP, M6_DO_FLUSH: tell the shim, wait a moment, drain what is left */
+  void (*publish)(void *arg, int final, uint32_t reason); /* the session's last snapshot when final */
+  struct m6_image *(*image)(void *arg);                   /* the image that the session is about, or NULL */
+  /* Between two sessions of a collector that stays: what the grant is now. 0 when the target is gone. NULL: there is no second one. */
+  int (*grant)(void *arg, struct m6_lifecycle *life);
+};
+
+struct m6_session {
+  struct m6_outlets *o;
+  const struct m6_source *source;
+  void *arg;
+  struct m6_lifecycle life;
+  int quit; /* a signal: nothing begins any more */
+};
+
+/* From granted to the end of the last session that is wanted; life.end says how that one ended. */
+void m6_session_run(struct m6_session *s);
+
 /* An exit status; *e filled when it is not 0. */
 int m6_attach(const struct m6_options *options, struct m6_error *e);
 int m6_run(const struct m6_options *options, struct m6_error *e);
+int m6_frame_session(const struct m6_options *options, struct m6_error *e);
 
 #endif

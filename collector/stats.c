@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "../shm/order.h"
-#include "stats_internal.h"
+#include "stats_kernel.h"
 
 #define TRIES 60
 #define TRY_PAUSE_NS 2000000 /* a publication of the largest snapshot takes less */
@@ -119,9 +119,11 @@ int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes)
   free(s->snap);
   free(s->nodes);
   free(s->labels);
+  free(s->samples);
   s->snap = block;
   s->nodes = nodes;
   s->labels = labels;
+  s->samples = m6_samples_below(s); /* without memory they are not shown */
   return MACH6_OK;
 }
 
@@ -240,6 +242,7 @@ void mach6_stats_close(mach6_stats *s)
   free(s->snap);
   free(s->nodes);
   free(s->labels);
+  free(s->samples);
   free(s);
 }
 

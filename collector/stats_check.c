@@ -118,6 +118,25 @@ static int streams_ok(const struct m6_snapshot *s)
   return 1;
 }
 
+/* What bounds the session: counts within their arrays, words within their tables, names printable and ended. */
+static int govern_ok(const struct m6_snap_govern *g)
+{
+  if (g->budget_count > M6_SNAP_BUDGETS || g->step_count > M6_SNAP_STEPS || g->link_count > M6_SNAP_LINKS ||
+      g->level > M6_LEVEL_FULL || g->chain_verdict > M6_VERDICT_SHRINKS)
+    return 0;
+  for (uint32_t i = 0; i < g->budget_count; i++) {
+    const struct m6_snap_budget *b = &g->budgets[i];
+    size_t n = 0;
+    while (n < sizeof b->name && b->name[n] > ' ' && b->name[n] < 0x7f) n++;
+    if (n == 0 || n == sizeof b->name || b->name[n] || b->unit >= M6_UNITS) return 0;
+  }
+  for (uint32_t i = 0; i < g->step_count; i++)
+    if (g->steps[i].from_level > M6_LEVEL_FULL || g->steps[i].to_level > M6_LEVEL_FULL) return 0;
+  for (uint32_t i = 0; i < g->link_count; i++)
+    if (g->links[i].end > M6_END_BUDGET) return 0;
+  return 1;
+}
+
 int m6_snapshot_check(const void *block, size_t bytes)
 {
   const struct m6_snapshot *s = block;
@@ -139,11 +158,12 @@ int m6_snapshot_check(const void *block, size_t bytes)
     return MACH6_EINVALID;
   if (!text_ok(s, s->exe_offset, s->exe_bytes, M6_TEXT_MAX) ||
       !text_ok(s, s->name_offset, s->name_bytes, M6_TEXT_MAX) || !streams_ok(s) || !nodes_ok(s) || !spikes_ok(s) ||
-      !retained_ok(s))
+      !govern_ok(&s->govern) || !retained_ok(s))
     return MACH6_EINVALID;
-  if (s->state > M6_ENDED || s->end_reason > M6_END_FAILURE || s->level > M6_LEVEL_FULL ||
+  if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;
   int tree = tree_ok(s);
+  if (tree > 0 && !m6_snapshot_check_kernel(s)) return MACH6_EINVALID;
   return tree > 0 ? MACH6_OK : tree < 0 ? MACH6_ENOMEM : MACH6_EINVALID;
 }

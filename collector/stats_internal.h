@@ -3,8 +3,9 @@
  *   stats.c          open, refresh, navigate; with stats_load.c the only files that touch files
  *   stats_load.c     a dump, by dump_read.c (dump.h)
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
+ *   stats_check_kernel.c  the same, of the kernel side's part; stats_kernel.c makes that easy to read
  *   payload.c        a node as {label, stats, children}
- *   payload_report.c the whole report
+ *   payload_report.c the whole report; payload_kernel.c its key "kernel"
  *   payload_encode.c a JSON value as text or as msgpack
  */
 #ifndef M6_STATS_INTERNAL_H
@@ -43,6 +44,7 @@ struct mach6_stats {
   struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */
   struct mach6_node *nodes; /* snap->node_count of them */
   char *labels;             /* their texts, one after the other */
+  uint64_t *samples;        /* of each node and all below it; NULL: none are collected */
   int from_dump;
   struct mach6_dump_info dump;
 };
@@ -56,6 +58,7 @@ int m6_stats_not_whole(const mach6_stats *s, char *out, size_t room) M6_HIDDEN;
  * further look: regions lie inside `bytes` and do not start in the head, links form one tree that reaches every node,
  * texts are UTF-8 without NUL. `block` is 8-aligned and private to the caller. */
 int m6_snapshot_check(const void *block, size_t bytes) M6_HIDDEN;
+int m6_snapshot_check_kernel(const struct m6_snapshot *s) M6_HIDDEN; /* 1 = it is; the rest of the block was checked */
 /* 1 when all of it is valid UTF-8 (RFC 3629: no surrogates, shortest forms) without NUL. */
 int m6_utf8_valid(const char *text, size_t n) M6_HIDDEN;
 
@@ -89,15 +92,20 @@ static inline const float *m6_snap_samples(const struct m6_snapshot *s)
 }
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
-/* stats.c: takes the block over, whatever the answer is. */
-int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 /* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
  * not known. */
 double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
+/* stats.c: takes the block over, whatever the answer is. */
+int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
 json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;
+/* payload_govern.c: what bounds a session */
+json_t *m6_payload_budgets(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_governor(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_chain(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_heap(const struct m6_snapshot *s) M6_HIDDEN;
 /* Takes the reference over. */
 int m6_payload_encode(json_t *value, enum mach6_format format, char **out, size_t *bytes) M6_HIDDEN;
 

@@ -1,4 +1,5 @@
 /* stats_targets.c - see stats_targets.h. */
+#include "stats_socket.h"
 #include "stats_targets.h"
 
 #include <dirent.h>
@@ -268,5 +269,5 @@ size_t m6_reap(void)
     gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);
   }
   free(list);
-  return gone + reap_stats(0);
+  return gone + reap_stats(0) + m6_socket_reap();
 }

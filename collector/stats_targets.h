@@ -48,7 +48,7 @@ void m6_target_look(const char *file, struct m6_target *out);
 /* All of them, by pid, newest image of a pid first. *list is the caller's to free(). 0 or an errno. */
 int m6_targets_list(struct m6_target **list, size_t *count);
 /* Unlinks segments and live stats whose process is gone, of one's own user (root: of all), unless a collector holds
- * them or the run that they belong to may still want them. Gives how many went. */
+ * them or the run that they belong to may still want them; and control sockets of collectors that are gone. Gives how many went. */
 size_t m6_reap(void);
 /* What is left of a run whose collector is gone: its segments, whoever still writes them, and that collector's live stats. */
 size_t m6_reap_run(uint64_t token, pid_t collector);

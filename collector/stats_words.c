@@ -14,13 +14,10 @@ const char *m6_state_name(uint32_t i)
 }
 const char *m6_end_name(uint32_t i)
 {
-  static const char *const t[] = {[M6_END_NONE] = "none",
-                                  [M6_END_OFF] = "off",
-                                  [M6_END_TTL] = "ttl",
-                                  [M6_END_EXIT] = "exit",
-                                  [M6_END_EXEC] = "exec",
-                                  [M6_END_FAILURE] = "failure",
-                                  [M6_END_COLLECTOR_LOST] = "collector_lost"};
+  static const char *const t[] = {[M6_END_NONE] = "none",     [M6_END_OFF] = "off",
+                                  [M6_END_TTL] = "ttl",       [M6_END_EXIT] = "exit",
+                                  [M6_END_EXEC] = "exec",     [M6_END_FAILURE] = "failure",
+                                  [M6_END_BUDGET] = "budget", [M6_END_COLLECTOR_LOST] = "collector_lost"};
   return PICK(t, i);
 }
 const char *m6_end_text(uint32_t i)
@@ -33,6 +30,7 @@ const char *m6_end_text(uint32_t i)
     [M6_END_EXEC] = "the program became another one (exec)",
     [M6_END_COLLECTOR_LOST] = "the collector fell silent",
     [M6_END_FAILURE] = "a failure",
+    [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
   };
   return PICK(t, i);
 }
@@ -80,6 +78,10 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
     {M6_UNSEEN_SIZES, "sizes",
      "the next allocator in line has no malloc_usable_size: calls are counted, bytes are not"},
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
+    {M6_UNSEEN_NO_SHIM, "no_shim",
+     "the program runs without the shim (--frame-symbol): frame times and what the kernel knows are here, allocations "
+     "and "
+     "scopes are not"},
     {M6_UNSEEN_PRESENT_NOT_FIRST, "present_not_first",
      "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in "
      "LD_PRELOAD"},

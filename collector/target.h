@@ -25,7 +25,8 @@ struct m6_image { /* one loaded shim: a process between two execs */
   uint64_t cpu_start_ns, cpu_ns;
   struct m6_totals base, now; /* totals at the session's start, and last */
   uint64_t base_presents[M6_STREAMS];
-  struct m6_capture *capture; /* NULL: no record came yet */
+  struct m6_capture *capture;    /* NULL: no record came yet */
+  struct m6_kernel_side *kernel; /* of its process, whoever opened it; NULL: none */
   char exe[1024];
   char caller[M6_STREAMS][256];
   uint32_t session; /* the number that was asked for */

@@ -59,6 +59,7 @@ int m6_tree_init(struct m6_tree *t)
   if (p == MAP_FAILED) return errno;
   t->nodes = p;
   t->capacity = CAPACITY;
+  t->limit = M6_NODES_MAX;
   t->bump = 1; /* node 0 is the root, and as an index means "none" */
   t->settled = 1;
   m6_rng_seed(&t->rng, SEED);
@@ -105,7 +106,7 @@ uint32_t m6_tree_child_slow(struct m6_tree *t, uint32_t parent, uint32_t label)
   int settled = p->owner == 0;
   uint32_t n = find(t, parent, label);
   if (n == 0) {
-    if ((settled ? t->settled : t->privates) < M6_NODES_MAX) n = take(t, settled);
+    if ((settled ? t->settled : t->privates) < t->limit) n = take(t, settled);
     if (n == 0) {
       t->refused++;
       if (settled) return t->other;
@@ -124,7 +125,7 @@ uint32_t m6_tree_thread(struct m6_tree *t, uint32_t label, int shared)
 {
   uint32_t n = shared ? find(t, 0, label) : 0;
   if (n != 0) return n;
-  if (t->settled < M6_NODES_MAX) n = take(t, 1);
+  if (t->settled < t->limit) n = take(t, 1);
   if (n == 0) {
     t->refused++;
     return t->other;
@@ -212,6 +213,7 @@ static void fold(struct m6_tree *t, struct m6_node *to, const struct m6_node *fr
   to->time_sum += from->time_sum;
   to->own_time += from->own_time;
   to->own_allocs += from->own_allocs;
+  to->samples += from->samples;
   to->d_sum = m6_sum_saturated(to->d_sum, from->d_sum, &t->saturated);
   m6_reservoir_merge(&to->times, &from->times, &t->rng);
 }
@@ -220,6 +222,8 @@ void m6_tree_settle(struct m6_tree *t, uint32_t private_top, uint32_t top)
 {
   uint32_t n = t->nodes[private_top].touched_next;
   t->nodes[private_top].touched_next = 0;
+  t->nodes[top].samples += t->nodes[private_top].samples;
+  t->nodes[private_top].samples = 0;
   while (n != 0) {
     struct m6_node *x = &t->nodes[n];
     fold(t, &t->nodes[m6_tree_home(t, n, top)], x);
@@ -227,7 +231,7 @@ void m6_tree_settle(struct m6_tree *t, uint32_t private_top, uint32_t top)
     x->touched = 0;
     x->touched_next = 0;
     x->count = x->abandoned = x->lost = x->allocs = 0;
-    x->time_sum = x->time_max = x->own_time = x->own_allocs = 0;
+    x->time_sum = x->time_max = x->own_time = x->own_allocs = x->samples = 0;
     x->d_sum = x->d_max = 0;
     x->times.seen = 0;
     n = next;

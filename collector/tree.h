@@ -55,6 +55,7 @@ struct m6_node {
 
   uint64_t count, abandoned, lost, allocs;
   uint64_t time_sum, time_max, own_time, own_allocs;
+  uint64_t samples; /* of the CPU, that fell to itself; a private top's are its thread's, outside of all scopes */
   int64_t d_sum, d_max;
   struct m6_reservoir times;
   UT_hash_handle hh;
@@ -67,6 +68,7 @@ struct m6_tree {
   uint32_t startup, frame, shutdown, other;
   uint32_t epoch;     /* counts removals of settled nodes */
   uint64_t refused;   /* nodes that were not made */
+  uint32_t limit;     /* settled nodes, and private ones: M6_NODES_MAX, or what a budget made of it */
   uint32_t saturated; /* a sum of D left the range of int64 */
   uint64_t backwards; /* scopes whose done lies far before their mark */
   struct m6_node *hash;

@@ -89,7 +89,7 @@ struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
     else if (fd == w->inotify) {
       char names[4096] __attribute__((aligned(8)));
       while (read(w->inotify, names, sizeof names) > 0) woken.created = 1;
-    } else {
+    } else if (fd != w->command) {
       m6_watch_drop(w, fd); /* a process ended: told once */
     }
   }

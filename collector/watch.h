@@ -10,6 +10,7 @@
 
 struct m6_watch {
   int epoll, inotify, signals, end;
+  int command;              /* a listening socket, -1: none: wakes as long as somebody waits at it */
   int ending_known, ending; /* what waitpid said of a run's direct child, when the end descriptor brought it */
 };
 struct m6_woken {

@@ -252,6 +252,9 @@ void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uin
 void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("hidden")));
 /* mach6_frame(): a boundary without a present around it. */
 void m6_present_explicit(const void *caller) __attribute__((visibility("hidden")));
+/* Places that do nothing, where the kernel can be told of a boundary (frame_probe.S); reached only while collecting. */
+void m6_frame_entered(void) __attribute__((visibility("hidden")));
+void m6_frame_returned(uint64_t stream, uint64_t number, uint64_t at_once) __attribute__((visibility("hidden")));
 /* A drawable is destroyed: the next present on that handle is a new stream. */
 void m6_present_destroyed(uint64_t drawable) __attribute__((visibility("hidden")));
 

@@ -158,11 +158,11 @@ void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uin
   if (!m6_collecting()) return;
   p->entered = m6_peek(&m6_gate.collecting);
   read_entry(p);
+  m6_frame_entered(); /* what a probe costs there lies in the gap, as on return */
 }
 
 void m6_present_leave(struct m6_present *p, int ok)
 {
-  uint64_t clock = p->entered ? m6_now() : 0;
   if (!p->outermost) {
     if (m6_self.present_depth > 1) m6_self.present_depth--;
     m6_self.present_failed = !ok; /* for an outer present that returns nothing */
@@ -170,10 +170,14 @@ void m6_present_leave(struct m6_present *p, int ok)
   }
   m6_self.present_depth = 0;
   if (p->entered && p->entered == m6_peek(&m6_gate.collecting)) {
-    struct m6_reading thread = m6_thread_reading(), process = m6_process_reading();
     uint32_t stream = stream_of(p);
     uint64_t number = count(stream, p, ok);
-    if (number) record(p, 0, stream, number, clock, process, thread);
+    if (number) {
+      m6_frame_returned(stream, number, 0);
+      uint64_t clock = m6_now();
+      struct m6_reading thread = m6_thread_reading(), process = m6_process_reading();
+      record(p, 0, stream, number, clock, process, thread);
+    }
   }
   /* Here, between a present and the next frame, a session starts and stops: never half-way through a present. */
   m6_poll_control(0);
@@ -198,7 +202,9 @@ void m6_present_explicit(const void *caller)
   if (m6_collecting()) {
     read_entry(&p);
     uint32_t stream = stream_of(&p);
-    record(&p, M6_FLAG_EXPLICIT, stream, count(stream, &p, 1), p.clock, p.process, p.thread);
+    uint64_t number = count(stream, &p, 1);
+    m6_frame_returned(stream, number, 1);
+    record(&p, M6_FLAG_EXPLICIT, stream, number, p.clock, p.process, p.thread);
   }
   m6_poll_control(0);
 }

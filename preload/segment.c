@@ -32,8 +32,8 @@ uint32_t m6_session_seen;
 uint32_t m6_site_key;
 
 static char path[80];
-static uint32_t switching;  /* 1: somebody starts or stops a session */
-static uint32_t poll_count; /* of all threads, roughly */
+static uint32_t switching; /* 1: somebody starts or stops a session */
+static uint64_t checked;   /* clock of the last look for a heartbeat; of all threads, roughly */
 static const uintptr_t *current_break;
 
 /* ---- text without stdio ----------------------------------------------------------------------------------------- */
@@ -326,6 +326,7 @@ void m6_segment_start(void)
     m6_reason(1, "MACH6_SESSIONS=0 refuses every session; nothing is collected", 0);
     return;
   }
+  m6_poke(&m6_session_seen, m6_peek(&m6_seg->session)); /* a collector that was here first asks for this very one */
   start(0);
 }
 
@@ -337,18 +338,28 @@ static int heartbeat_lost(uint64_t now)
   return now > beat && now - beat > M6_HEARTBEAT_LOST_MS * 1000000ull;
 }
 
+/* Time for another look at the heartbeat? In ticks of whatever clock there is, so that it costs no more than reading that: a tenth of a
+ * second on a time-stamp counter, a quarter on a clock in nanoseconds. */
+#define CHECK_TICKS (1ull << 28)
+static int check_due(void)
+{
+  uint64_t ticks = m6_now();
+  if (ticks - m6_peek(&checked) < CHECK_TICKS) return 0;
+  m6_poke(&checked, ticks);
+  return 1;
+}
+
 void m6_poll_control(uint64_t now)
 {
   struct m6_header *h = m6_seg;
   if (!h || !m6_peek(&m6_gate.alive)) return;
   uint32_t want = m6_observe(&h->want), session = m6_peek(&h->session), end = M6_END_NONE;
-  int open = m6_peek(&m6_gate.collecting) != 0;
+  int open = m6_peek(&m6_gate.collecting) != 0, next = 0;
   if (open) {
-    uint32_t n = m6_peek(&poll_count) + 1;
-    m6_poke(&poll_count, n);
     look_at_break();
     if (want == M6_WANT_OFF) end = M6_END_OFF;
-    else if ((now || n % 64 == 0) && heartbeat_lost(now)) end = M6_END_COLLECTOR_LOST;
+    else if ((now || check_due()) && heartbeat_lost(now)) end = M6_END_COLLECTOR_LOST;
+    else if (want == M6_WANT_ON && session != m6_peek(&m6_session_seen)) next = 1;
     else return;
   } else if (want != M6_WANT_ON || session == m6_peek(&m6_session_seen)) {
     return;
@@ -361,7 +372,10 @@ void m6_poll_control(uint64_t now)
     return;
   }
   if (open == (m6_peek(&m6_gate.collecting) != 0)) { /* nobody else was faster */
-    if (open) {
+    if (next) { /* counting goes on: the collector opens the next one's books with the readings that close this one's */
+      m6_poke(&m6_session_seen, session);
+      if (h->sessions_started < h->sessions_allowed) m6_poke(&h->sessions_started, h->sessions_started + 1);
+    } else if (open) {
       stop(end);
     } else {
       m6_poke(&m6_session_seen, session);
@@ -372,7 +386,8 @@ void m6_poll_control(uint64_t now)
   m6_signals_back(signals);
 }
 
-/* The shim's destructor. What a collector has seen, or will, is the collector's to remove, unless it is long gone. */
+/* The shim's destructor. What a collector watches is the collector's to remove; one that ended its session in order has taken its heartbeat
+ * back, and one that died has none. */
 void m6_segment_exit(void)
 {
   struct m6_header *h = m6_seg;

@@ -39,6 +39,14 @@
 #define M6_SAMPLES_PERIOD_MIN_MS 10 /* of the sampler that needs no capability */
 #define M6_SAMPLES_PERIOD_MAX_MS 1000
 
+#define M6_HEAP_INTERVAL_S 30 /* seconds at least between two measurements of the whole heap */
+#define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */
+
+/* What mach6 itself may cost, in millionths of one core's time, or of the target's CPU time where that is more. */
+#define M6_OVERHEAD_MEMORY_PPM 5000
+#define M6_OVERHEAD_LITE_PPM 10000
+#define M6_OVERHEAD_FULL_PPM 30000
+
 #define M6_HEARTBEAT_MS 200       /* how often the collector shows that it lives */
 #define M6_HEARTBEAT_LOST_MS 3000 /* silence after which the shim goes inert */
 

@@ -42,7 +42,8 @@ enum m6_end {
   M6_END_EXIT,
   M6_END_EXEC,
   M6_END_COLLECTOR_LOST,
-  M6_END_FAILURE
+  M6_END_FAILURE,
+  M6_END_BUDGET /* the collector's alone: mach6 cost more than it may */
 };
 
 /* What the shim knows that it cannot see. Bits of header.unseen. */
@@ -52,6 +53,8 @@ enum m6_end {
 #define M6_UNSEEN_OWN_NEW 8u          /* the program replaces operator new: what its pool does is unseen */
 #define M6_UNSEEN_PROC_ROUTE 16u      /* a present was handed out that no variant was left for */
 #define M6_UNSEEN_SIZES 32u /* the next malloc brings no malloc_usable_size: calls are counted, bytes are not */
+#define M6_UNSEEN_NO_SHIM                                                                                              \
+  128u /* there is no shim: frames come from the kernel (--frame-symbol), and nothing else is seen */
 #define M6_UNSEEN_PRESENT_NOT_FIRST 64u /* another library's present or dlsym comes before ours: frames may be unseen */
 
 struct m6_stream {      /* one present stream; claimed by CAS on kind, then written by presenting threads */

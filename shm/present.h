@@ -21,7 +21,8 @@
   X(SDL_UPDATE_WINDOW_SURFACE_RECTS, "SDL_UpdateWindowSurfaceRects")                                                   \
   X(SDL_GL_SWAP_BUFFERS, "SDL_GL_SwapBuffers")                                                                         \
   X(SDL_FLIP, "SDL_Flip")                                                                                              \
-  X(GLFW_SWAP_BUFFERS, "glfwSwapBuffers")
+  X(GLFW_SWAP_BUFFERS, "glfwSwapBuffers")                                                                              \
+  X(FRAME_SYMBOL, "--frame-symbol")
 
 /* X(enum suffix, name) */
 #define M6_ROUTES(X)                                                                                                   \
@@ -33,7 +34,8 @@
   X(GLFW_PROC, "glfwGetProcAddress")                                                                                   \
   X(VK_INSTANCE_PROC, "vkGetInstanceProcAddr")                                                                         \
   X(VK_DEVICE_PROC, "vkGetDeviceProcAddr")                                                                             \
-  X(SDL_DYNAPI, "SDL_DYNAPI_entry")
+  X(SDL_DYNAPI, "SDL_DYNAPI_entry")                                                                                    \
+  X(PROBE, "a probe in the kernel")
 
 #define M6_ENUM_SYMBOL(e, s) M6_SYM_##e,
 #define M6_ENUM_ROUTE(e, s) M6_ROUTE_##e,

@@ -1,7 +1,7 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
  * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth events,
- * stalls, reservoirs' samples, then text. Frames and samples are in final snapshots and in those for a dump only. It travels
+ * stalls, reservoirs' samples, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are in final snapshots and in those for a dump only. It travels
  * three ways: in the live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; as the plain
  * contents of a file descriptor when a session has ended; and as a dump (collector/dump.h has the table of its fields).
  *
@@ -17,9 +17,11 @@
 #include <stdint.h>
 
 #include "budget.h"
+#include "snapshot_govern.h"
+#include "snapshot_kernel.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 1u
+#define M6_SNAPSHOT_VERSION 2u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
@@ -211,6 +213,9 @@ struct m6_snapshot {
   uint32_t series_count, series_frames_each;
   struct m6_snap_point series[M6_SERIES];
   uint32_t histogram[M6_HIST_BUCKETS];
+  struct m6_snap_govern govern;
+
+  struct m6_snap_kernel kernel;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };
@@ -235,6 +240,7 @@ struct m6_stats_head {
 };
 _Static_assert(sizeof(struct m6_stats_head) == 64, "one cache line");
 #define M6_STATS_PLACES_OFFSET 4096u
-#define M6_SNAPSHOT_BYTES_MAX (16u << 20)
+#define M6_SNAPSHOT_LIVE_MAX (8u << 20)   /* one place of the live-stats file; enough for level memory's final one */
+#define M6_SNAPSHOT_BYTES_MAX (16u << 20) /* a final snapshot, with samples and the kernel side's rows for each frame */
 
 #endif

@@ -1,13 +1,15 @@
-/* game PAIRS FRAMES OUT MACH6 SAMPLE - the sample game's frames with mach6 and without, in turns: their time, and the CPU
- * time that they cost the game, all threads together, which a busy machine disturbs less.
+/* game PAIRS FRAMES OUT MACH6 SAMPLE [LEVEL] - the sample game's frames with mach6 (at level memory, or another) and
+ * without, in turns: their time, and the CPU time that they cost the game, all threads together, which a busy machine
+ * disturbs less.
  *
- * Each run plays the same frames: frame i is the same work in all. So a frame's time is the median over the runs, which
- * takes out what else the machine did, and what is compared is the sum over the frames. The interval of 95 % comes from
+ * Each run plays the same frames: frame i is the same work in all. So a frame's time is the tenth percentile over the
+ * runs, which takes out what else the machine did, and what is compared is the sum over the frames. The interval of 95 % comes from
  * a bootstrap over the pairs of runs (Efron 1979); a goal is met or missed when all of it is, else that stays open (null).
  * As many frames a second as can be; OUT is a folder for the runs' files.
  */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,9 @@
 
 enum { PAIRS_MAX = 256, RESAMPLES = 1000 };
 static unsigned pairs, frames;
+static const char *level = "memory";
+static int first;         /* the game may go before all others, so that what else the machine does disturbs it less */
+static double goal = 0.5; /* percent: the budget of that level */
 enum kind { WALL, CPU };
 static double *times[2][2][PAIRS_MAX]; /* [kind][with][pair][frame] */
 
@@ -29,9 +34,12 @@ static void play(char **argv, int with, unsigned pair)
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    const char *run[] = {mach6, "run",      "--quiet", "--",      sample, "--headless", "--fps",
-                         "0",   "--frames", n,         "--times", path,   NULL};
-    execv(with ? mach6 : sample, (char **)(with ? run : run + 4));
+    const char *run[24] = {mach6, "run", "--quiet", "--level", level, "--"};
+    int n_run = 6;
+    if (first) run[n_run++] = "nice", run[n_run++] = "-n", run[n_run++] = "-20";
+    const char *rest[] = {sample, "--headless", "--fps", "0", "--frames", n, "--times", path, NULL};
+    memcpy(run + n_run, rest, sizeof rest);
+    execvp(with ? mach6 : run[6], (char **)(with ? run : run + 6));
     _exit(127);
   }
   int status = -1;
@@ -50,13 +58,13 @@ static void play(char **argv, int with, unsigned pair)
   fclose(f);
 }
 
-/* Sum over frames of the median over the chosen runs, in ms a frame. */
+/* Sum over frames of the tenth percentile over the chosen runs, in ms a frame. */
 static double frame_ms(enum kind kind, int with, const unsigned *chosen)
 {
   double sum = 0, column[PAIRS_MAX];
   for (unsigned i = 0; i < frames; i++) {
     for (unsigned p = 0; p < pairs; p++) column[p] = times[kind][with][chosen[p]][i];
-    sum += bench_spread_of(column, pairs).median;
+    sum += bench_spread_of(column, pairs).p10;
   }
   return sum / frames / 1e6;
 }
@@ -77,25 +85,33 @@ static void line(enum kind kind, const char *name)
   printf(
     "{\"name\": \"%s\", \"value\": %.3f, \"unit\": \"%% more a frame\", \"ci95_low\": %.3f, \"ci95_high\": %.3f, "
     "\"comparison\": \"the same frames without mach6, ms\", \"comparison_value\": %.4f, \"ratio\": %.5f, \"goal\": "
-    "\"at most 0.5\", \"met\": %s, \"pairs\": %u, \"frames\": %u}\n",
-    name, value, low, high, without, with / without,
-    high <= 0.5 ? "true"
-    : low > 0.5 ? "false"
-                : "null",
+    "\"at most %g\", \"met\": %s, \"pairs\": %u, \"frames\": %u}\n",
+    name, value, low, high, without, with / without, goal,
+    high <= goal ? "true"
+    : low > goal ? "false"
+                 : "null",
     pairs, frames);
 }
 
 int main(int argc, char **argv)
 {
-  if (argc != 6) return 2;
+  if (argc != 6 && argc != 7) return 2;
+  if (argc == 7) level = argv[6], goal = !strcmp(level, "lite") ? 1 : !strcmp(level, "full") ? 3 : 0.5;
   pairs = (unsigned)atoi(argv[1]);
   frames = (unsigned)atoi(argv[2]);
   if (pairs < 2 || pairs > PAIRS_MAX || frames < 2) return 2;
+  int was = getpriority(PRIO_PROCESS, 0);
+  first = setpriority(PRIO_PROCESS, 0, -20) == 0;
+  setpriority(PRIO_PROCESS, 0, was);
   for (unsigned p = 0; p < pairs; p++) {
     play(argv, p & 1, p);
     play(argv, !(p & 1), p);
   }
-  line(WALL, "sample-frame-time");
-  line(CPU, "sample-frame-cpu-time");
+  int plain = !strcmp(level, "memory");
+  char name[2][64];
+  snprintf(name[WALL], sizeof name[WALL], "sample-frame-time%s%s", plain ? "" : "-", plain ? "" : level);
+  snprintf(name[CPU], sizeof name[CPU], "sample-frame-cpu-time%s%s", plain ? "" : "-", plain ? "" : level);
+  line(WALL, name[WALL]);
+  line(CPU, name[CPU]);
   return 0;
 }

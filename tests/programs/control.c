@@ -105,7 +105,10 @@ int main(void)
   mach6_mark("second session");
   mach6_done();
   m6_poke(&h->heartbeat_ns, m6_monotonic_ns() - 2 * M6_HEARTBEAT_LOST_MS * 1000000ull);
-  for (int i = 0; i < 70; i++) mach6_frame();
+  for (int i = 0; i < 500 && h->state == M6_COLLECTING; i++) { /* it is looked for now and then, by time that passes */
+    usleep(10000);
+    mach6_frame();
+  }
   say("its collector fell silent");
   beat();
   mach6_frame();

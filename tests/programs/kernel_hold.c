@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "../unit/kernel_tap.h"
-#include "collector/kernel_counters.h"
+#include "collector/kernel_frames.h"
 #include "collector/kernel_faults.h"
 #include "collector/kernel_place.h"
 #include "collector/kernel_probe.h"
@@ -20,10 +20,11 @@ struct all {
   struct m6_probe probe;
 };
 
-static int start(struct all *a, pid_t pid, const struct m6_place *place)
+static int start(struct all *a, pid_t pid, const struct m6_place *place, const char *text_of_place)
 {
   struct m6_fault fault;
-  struct m6_counters_options o = {.tgids = &pid, .count = 1, .syscalls = 1};
+  struct m6_counters_options o = {
+    .tgids = &pid, .count = 1, .syscalls = 1, .frames = M6_FRAMES_PLACE, .frame_place = text_of_place};
   char text[900];
   int err = m6_counters_open(&a->counters, &o, &fault);
   if (!err) err = m6_faults_open(&a->faults, pid, &fault);
@@ -74,17 +75,18 @@ int main(int argc, char **argv)
   struct all a = {0};
   if (strcmp(argv[1], "hold") == 0) {
     struct m6_fault fault;
-    if (start(&a, pid, &place)) return 1;
+    if (start(&a, pid, &place, argv[argc - 1])) return 1;
     puts("up");
     fflush(stdout);
     for (;;) {
       sleep(1);
       m6_counters_read(a.counters, 0, &fault);
+      m6_counters_frames(a.counters, NULL, NULL);
     }
   }
   int before = -1, leaked = 0;
   for (int i = 0; i < atoi(argv[3]); i++) {
-    if (start(&a, pid, &place)) return 1;
+    if (start(&a, pid, &place, argv[argc - 1])) return 1;
     stop(&a);
     if (before < 0) before = tap_fds(NULL); /* the first start loads what stays */
     leaked += tap_fds(NULL) != before;

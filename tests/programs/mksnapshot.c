@@ -3,7 +3,7 @@
  *   mksnapshot SCENE FILE          the plain block, as a final snapshot is
  *   mksnapshot SCENE --live PID    /dev/shm/mach6-stats.PID.<hex>, as a collector's; prints the file's name; the caller removes it
  *
- * Scenes: game, leak, short (2 presents), none (no presents), losses, hostile (labels), empty (nothing at all), version, damaged.
+ * Scenes: game, leak, short (2 presents), none (no presents), losses, hostile (labels), kernel (level full), empty (nothing at all), version, damaged.
  */
 /* links: -lm */
 #include <fcntl.h>
@@ -45,6 +45,7 @@ static void scene(struct fx *f, const char *name)
   if (!strcmp(name, "none")) return fx_game(f, 0, 0);
   if (!strcmp(name, "empty")) return fx_init(f, "empty");
   fx_game(f, 1501, 0);
+  if (!strcmp(name, "kernel")) fx_kernel(f);
   if (!strcmp(name, "hostile")) hostile(f);
   if (!strcmp(name, "version")) f->head.version++;
   if (!strcmp(name, "damaged")) f->nodes[2].first_child = 1;

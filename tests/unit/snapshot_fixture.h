@@ -24,6 +24,14 @@ struct fx {
   struct m6_snap_stall *stalls;
   float *samples;
   char *text;
+  /* the kernel side's; none of it when head.kernel is zero */
+  struct m6_snap_refusal refusals[2];
+  struct m6_snap_thread threads[2];
+  struct m6_snap_call calls[2];
+  struct m6_snap_function functions[3];
+  uint64_t cpu_samples[M6_NODES_MAX];
+  struct m6_snap_causes causes[M6_SPIKES_RETAINED];
+  const char *folded;
 };
 
 static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
@@ -119,7 +127,28 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
   h->samples_offset = h->stalls_offset + h->stall_count * sizeof *f->stalls;
   h->text_offset = h->samples_offset + h->sample_count * sizeof *f->samples;
   h->bytes = (h->text_offset + h->text_bytes + 7) & ~7ull;
+  struct m6_snap_kernel *k = &h->kernel;
+  if (k->samples) k->sample_count = h->node_count;
+  if (k->frames) k->spike_cause_count = h->spike_count;
+  k->folded_bytes = f->folded ? (uint32_t)strlen(f->folded) : 0;
+  struct {
+    uint64_t *offset;
+    const void *from;
+    size_t bytes;
+  } more[] = {{&k->refusals_offset, f->refusals, k->refusal_count * sizeof f->refusals[0]},
+              {&k->threads_offset, f->threads, k->thread_count * sizeof f->threads[0]},
+              {&k->calls_offset, f->calls, k->call_count * sizeof f->calls[0]},
+              {&k->functions_offset, f->functions, k->function_count * sizeof f->functions[0]},
+              {&k->samples_offset, f->cpu_samples, k->sample_count * sizeof f->cpu_samples[0]},
+              {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
+              {&k->folded_offset, f->folded, k->folded_bytes}};
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+    *more[i].offset = h->bytes;
+    h->bytes += (more[i].bytes + 7) & ~7ull;
+  }
   char *b = calloc(1, h->bytes);
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+    if (more[i].bytes) memcpy(b + *more[i].offset, more[i].from, more[i].bytes);
   memcpy(b, h, sizeof *h);
   memcpy(b + h->nodes_offset, f->nodes, h->node_count * sizeof *f->nodes);
   memcpy(b + h->spikes_offset, f->spikes, h->spike_count * sizeof *f->spikes);
@@ -142,6 +171,77 @@ static inline void fx_free(struct fx *f)
   free(f->stalls);
   free(f->samples);
   free(f->text);
+}
+
+/* What the kernel knew of fx_game's game: at level full, page faults refused. */
+static inline void fx_kernel(struct fx *f)
+{
+  struct m6_snap_kernel *k = &f->head.kernel;
+  f->head.level = M6_LEVEL_FULL;
+#define FX_PUT(at, s) ((at##_bytes) = (uint32_t)strlen(s), (at##_offset) = fx_text(f, s, strlen(s)))
+  *k = (struct m6_snap_kernel){.counters = M6_KERNEL_BPF,
+                               .frames = M6_KERNEL_BPF,
+                               .samples = M6_KERNEL_PERF,
+                               .faults = M6_KERNEL_NONE,
+                               .syscalls = 1,
+                               .kernel_mode = 1,
+                               .unwound = 1,
+                               .period_us = 10101,
+                               .began_ns = 270000000,
+                               .samples_taken = 1200,
+                               .samples_in_presents = 100,
+                               .samples_elsewhere = 20,
+                               .profile_samples = 1200,
+                               .profile_kernel = 130,
+                               .sampled_cpu_ns = 12300000000,
+                               .refusal_count = 1,
+                               .thread_count = 2,
+                               .call_count = 2,
+                               .function_count = 3};
+  f->refusals[0] = (struct m6_snap_refusal){.part = M6_KERNEL_PART_FAULTS, .error = 13};
+  FX_PUT(f->refusals[0].what, "count the page faults of thread 4711 of process 4711");
+  FX_PUT(f->refusals[0].closed, "CAP_PERFMON is lacking");
+  FX_PUT(f->refusals[0].opened, "sysctl kernel.perf_event_paranoid=2");
+  for (int i = 0; i < 2; i++) {
+    struct m6_snap_thread *t = &f->threads[i];
+    *t = (struct m6_snap_thread){.tid = 4711 + (uint32_t)i,
+                                 .lives = 1,
+                                 .elapsed = 26000000000,
+                                 .on = 9000000000,
+                                 .wait = 400000000,
+                                 .off = 16600000000,
+                                 .voluntary = 1600,
+                                 .involuntary = 31,
+                                 .minor = 812,
+                                 .slices = 1631,
+                                 .samples = 600,
+                                 .waits = 1631,
+                                 .calls = 9120,
+                                 .call_ns = 200000000};
+    t->off_by[i ? M6_WHY_LOCK : M6_WHY_SLEEP] = 16600000000;
+    t->latency[14] = 1600, t->latency[20] = 31;
+    FX_PUT(t->name, i ? "worker" : "sample-game");
+  }
+  f->calls[0] = (struct m6_snap_call){
+    .number = 202, .threads = 2, .count = 5120, .ns = 16600000000, .max_ns = 48200000};
+  FX_PUT(f->calls[0].name, "futex");
+  f->calls[1] = (struct m6_snap_call){.number = 999, .threads = 1, .count = 3, .ns = 12000, .max_ns = 5000};
+  static const char *const names[] = {"physics_step", "draw_bubbles(std::vector<bubble>)", "libGL.so.1+0x9bae0"};
+  for (int i = 0; i < 3; i++) {
+    f->functions[i] = (struct m6_snap_function){.self = 400u - 150u * (unsigned)i, .total = 700u - 250u * (unsigned)i};
+    FX_PUT(f->functions[i].function, names[i]);
+    FX_PUT(f->functions[i].module, i == 2 ? "libGL.so.1" : "sample-game");
+    if (i < 2) f->functions[i].line = 120, FX_PUT(f->functions[i].file, "src/game/physics.c");
+  }
+  for (uint32_t i = 3; i < f->head.node_count; i++) f->cpu_samples[i] = 10 * i;
+  for (uint32_t i = 0; i < f->head.spike_count; i++) {
+    uint64_t time = f->spikes[i].time;
+    f->causes[i] = (struct m6_snap_causes){
+      .time = time, .on = 8000000, .call_ns = 500000, .wait = 300000, .calls = 22, .minor = 3, .voluntary = 2};
+    f->causes[i].off[M6_WHY_LOCK] = time - 8300000;
+  }
+  f->folded = "sample-game;main;physics_step 400\nworker;start_thread;job 200\n";
+#undef FX_PUT
 }
 
 /* A small game of `presents` presents: update (physics, ai) and draw on its own thread, a worker, one spike, all books closed.

@@ -2,7 +2,7 @@
  *
  * present.c alone, over a segment in plain memory; what the core gives it (slots, rings, gate) is done here in the simplest way.
  */
-/* links: preload/present.c */
+/* links: preload/present.c preload/frame_probe.S */
 #define M6_ALLOW_LIBC 1
 #include <setjmp.h>
 #include <stdarg.h>

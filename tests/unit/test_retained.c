@@ -20,7 +20,7 @@
 static struct m6_retained r;
 static struct m6_frames f;
 static uint64_t number;
-static struct m6_reading base;
+static struct m6_moment base;
 static char *block;
 static struct m6_snapshot head;
 
@@ -29,7 +29,7 @@ static int setup(void **state)
   (void)state;
   block = malloc(M6_RETAINED_SNAP_BYTES);
   number = 1;
-  base = (struct m6_reading){.allocs = 1000, .bytes = 5000, .live = 7777, .lost = 3};
+  base = (struct m6_moment){.allocs = 1000, .bytes = 5000, .live = 7777, .lost = 3};
   m6_retained_init(&r, &base);
   return block == NULL || m6_frames_init(&f, 0);
 }
@@ -78,7 +78,7 @@ static const struct m6_snap_stall *stall(uint32_t i) { return (void *)(block + h
 static void seconds_hold_what_fell_into_them(void **state)
 {
   (void)state;
-  struct m6_reading now = base;
+  struct m6_moment now = base;
   for (int half = 1; half <= 10; half++) {
     for (int i = 0; i < 30; i++) frame((uint64_t)half * S / 2 - S / 2 + (uint64_t)i * 16 * MS, 16 * MS, 7777, 0);
     now.at = (uint64_t)half * S / 2 + MS;
@@ -116,7 +116,7 @@ static void seconds_hold_what_fell_into_them(void **state)
 static void three_hundred_seconds_are_kept(void **state)
 {
   (void)state;
-  struct m6_reading now = base;
+  struct m6_moment now = base;
   for (uint64_t s = 0; s < 1000; s++) {
     now.at = s * S + S / 2;
     now.allocs++;
@@ -131,7 +131,7 @@ static void three_hundred_seconds_are_kept(void **state)
 static void late_and_early_frames_do_not_disturb_the_order(void **state)
 {
   (void)state;
-  struct m6_reading now = base;
+  struct m6_moment now = base;
   for (uint64_t s = 0; s < 10; s++) {
     now.at = s * S + S / 2;
     m6_retained_sample(&r, &now);
@@ -171,7 +171,7 @@ static void a_heap_that_grows_leaves_events(void **state)
     grown += g->growth;
   }
   assert_true(live - 7777 - grown < high / M6_GROWTH_SHARE + M6_GROWTH_STEP);
-  struct m6_reading now = base;
+  struct m6_moment now = base;
   now.at = 70 * S;
   now.live = 2 * high; /* seen by a reading alone: a program without frames has events, too */
   m6_retained_sample(&r, &now);
@@ -224,7 +224,7 @@ static void stalls_are_the_intervals_over_the_threshold(void **state)
 static void hostile_readings_saturate(void **state)
 {
   (void)state;
-  struct m6_reading now = base;
+  struct m6_moment now = base;
   now.live = (__int128)INT64_MAX * 1000;
   now.mapped = -(__int128)INT64_MAX * 1000;
   now.allocs = UINT64_MAX;

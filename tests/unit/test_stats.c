@@ -1,5 +1,6 @@
 /* test_stats.c - the inspectors' library: what it promises about snapshots that are good, and about those that are not. */
-/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c -ljansson -lmsgpackc -lm */
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c -ljansson -lmsgpackc -lm */
 #include <fcntl.h>
 #include <msgpack.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@ static struct m6_snapshot *game(size_t *bytes)
 {
   struct fx f;
   fx_game(&f, 1501, 96);
+  fx_kernel(&f);
   f.head.frame_count = 50;
   struct m6_snapshot *b = fx_block(&f, bytes);
   fx_free(&f);
@@ -371,6 +373,7 @@ static void truncation_is_an_error_at_every_length(void **state)
   size_t bytes;
   struct m6_snapshot *b = game(&bytes);
   mach6_stats *s;
+  uint64_t end = b->kernel.folded_offset + b->kernel.folded_bytes; /* what comes last */
   assert_int_equal(open_block(b, 0, &s), MACH6_ENOTFOUND);
   for (size_t n = 1; n < bytes; n += n < 64 || n > bytes - 64 ? 1 : 8) {
     char *cut = malloc(n); /* its own allocation, so that reading beyond it is seen */
@@ -378,7 +381,7 @@ static void truncation_is_an_error_at_every_length(void **state)
     if (n >= 8) { /* also when the block itself claims the shorter size */
       assert_int_equal(open_block(cut, n, &s), MACH6_EINVALID);
       if (n >= 24) ((struct m6_snapshot *)cut)->bytes = n;
-      if (n % 8 == 0) assert_int_equal(m6_snapshot_check(cut, n) != MACH6_OK, n < b->text_offset + b->text_bytes);
+      if (n % 8 == 0) assert_int_equal(m6_snapshot_check(cut, n) != MACH6_OK, n < end);
     }
     free(cut);
   }
@@ -396,7 +399,7 @@ static void each_bad_field_is_an_error(void **state)
   } t[] = {
     {H(magic), 1, MACH6_EINVALID},
     {H(magic), 0, MACH6_EINVALID},
-    {H(version), 2, MACH6_EVERSION},
+    {H(version), M6_SNAPSHOT_VERSION + 1, MACH6_EVERSION},
     {H(version), 0, MACH6_EVERSION},
     {H(head_bytes), 8, MACH6_EVERSION},
     {H(bytes), 0, MACH6_EINVALID},
@@ -430,6 +433,25 @@ static void each_bad_field_is_an_error(void **state)
     {H(verdict), UINT32_MAX, MACH6_EINVALID},
     {H(verdict), 4, MACH6_EINVALID},
     {H(series_count), M6_SERIES + 1, MACH6_EINVALID},
+    {H(kernel.counters), M6_KERNEL_PROC + 1, MACH6_EINVALID},
+    {H(kernel.samples), UINT32_MAX, MACH6_EINVALID},
+    {H(kernel.refusal_count), M6_KERNEL_REFUSALS_MAX + 1, MACH6_EINVALID},
+    {H(kernel.refusals_offset), 0, MACH6_EINVALID},
+    {H(kernel.refusals_offset), UINT64_MAX & ~7ull, MACH6_EINVALID},
+    {H(kernel.thread_count), UINT32_MAX, MACH6_EINVALID},
+    {H(kernel.threads_offset), sizeof(struct m6_snapshot) + 4, MACH6_EINVALID},
+    {H(kernel.threads_offset), UINT64_MAX, MACH6_EINVALID},
+    {H(kernel.call_count), M6_KERNEL_CALLS_MAX, MACH6_EINVALID},
+    {H(kernel.calls_offset), 8, MACH6_EINVALID},
+    {H(kernel.function_count), M6_KERNEL_FUNCTIONS_MAX, MACH6_EINVALID},
+    {H(kernel.functions_offset), 1ull << 63, MACH6_EINVALID},
+    {H(kernel.sample_count), 1, MACH6_EINVALID},
+    {H(kernel.samples_offset), UINT64_MAX - 7, MACH6_EINVALID},
+    {H(kernel.spike_cause_count), 2, MACH6_EINVALID},
+    {H(kernel.spike_causes_offset), 16, MACH6_EINVALID},
+    {H(kernel.frame_cause_count), 1, MACH6_EINVALID},
+    {H(kernel.folded_bytes), M6_KERNEL_FOLDED_MAX, MACH6_EINVALID},
+    {H(kernel.folded_offset), 0, MACH6_EINVALID},
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     size_t bytes;

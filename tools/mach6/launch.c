@@ -194,6 +194,10 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   setenv("LD_PRELOAD", all, 1);
   setenv("MACH6_RUN", run, 1);
+  const char *granted = getenv(
+    "MACH6_SESSIONS"); /* a chain is more than the one that is granted by default; none stays none */
+  if (l->sessions && (!granted || (atol(granted) > 0 && atol(granted) < atol(l->sessions))))
+    setenv("MACH6_SESSIONS", l->sessions, 1);
   free(all);
 }
 
@@ -214,7 +218,7 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
   sigprocmask(SIG_SETMASK, &l->old_mask, NULL);
   while (read(go, &there_is_a_collector, 1) < 0 && errno == EINTR) {}
   /* Without one the shim would write for nobody, and leave its segment to nobody. */
-  if (l->profile && there_is_a_collector) set_environment(l, shim, token);
+  if (l->profile && there_is_a_collector && !l->frame_symbol) set_environment(l, shim, token);
   execv(l->program->path, l->argv);
   int error = errno;
   if (error == ENOEXEC) { /* a script without #!: a shell's, as execvp has it */
@@ -251,17 +255,21 @@ static void become_collector(const struct launch *l, const char *collector, uint
   dup2(err, 2);
   for (int i = 0; i < 3; i++) dup2(from[i], 3 + i);
   close_range(6, ~0u, 0);
-  if (chdir("/")) {}
+  if (!l->frame_symbol && chdir("/")) {} /* the symbol's file may be named from here */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   snprintf(pid, sizeof pid, "%d", (int)l->game);
   snprintf(ttl, sizeof ttl, "%u", l->ttl);
-  const char *args[20] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
+  const char *args[48] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
+  if (l->frame_symbol) args[1] = "--frame-symbol", args[2] = l->frame_symbol;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
+  if (l->sessions) args[n++] = "--sessions", args[n++] = l->sessions;
+  if (l->session_frames) args[n++] = "--session-frames", args[n++] = l->session_frames;
+  for (int i = 0; l->budgets[i]; i++) args[n++] = "--budget", args[n++] = l->budgets[i];
   if (l->out) args[n++] = "--out", args[n++] = l->out;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
@@ -311,7 +319,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
     if (go[0] >= 0) close(go[0]), close(go[1]);
     go[0] = go[1] = -1;
   }
-  if (l->profile && strpbrk(shim, " \t\n:;$")) {
+  if (l->profile && !l->frame_symbol && strpbrk(shim, " \t\n:;$")) {
     l->shim_fd = open(shim, O_RDONLY | O_CLOEXEC);
     if (l->shim_fd < 0) say("%s: %s; the game runs without it", shim, strerror(errno)), l->profile = 0;
   }
@@ -349,14 +357,14 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* Waits for a child of ours until a deadline; an impatient user (INT, TERM) ends the wait. 1 when it is gone. */
-static int wait_child(pid_t pid, int ms)
+static int wait_child(pid_t pid, int ms, int *status)
 {
   sigset_t set;
   waited_for(&set);
   struct timespec began, now;
   clock_gettime(CLOCK_MONOTONIC, &began);
   for (;;) {
-    pid_t got = waitpid(pid, NULL, WNOHANG);
+    pid_t got = waitpid(pid, status, WNOHANG);
     if (got == pid || (got < 0 && errno == ECHILD)) return 1;
     clock_gettime(CLOCK_MONOTONIC, &now);
     long left = ms - (now.tv_sec - began.tv_sec) * 1000 - (now.tv_nsec - began.tv_nsec) / 1000000;
@@ -417,13 +425,15 @@ int launch_finish(struct launch *l)
     l->end_fd = -1;
   }
   if (l->collector > 0) {
-    if (!wait_child(l->collector, FINISH_MS)) {
+    int status = 0;
+    if (!wait_child(l->collector, FINISH_MS, &status)) {
       kill(l->collector, SIGTERM);
-      if (!wait_child(l->collector, 2000)) {
+      if (!wait_child(l->collector, 2000, &status)) {
         kill(l->collector, SIGKILL);
-        waitpid(l->collector, NULL, 0);
+        waitpid(l->collector, &status, 0);
       }
     }
+    if (WIFSIGNALED(status)) l->collector_signal = WTERMSIG(status);
     m6_reap();                           /* of others, too: most people never call anything but `mach6 run` */
     m6_reap_run(l->token, l->collector); /* nothing, unless the collector was killed */
     l->collector = 0;

@@ -11,10 +11,13 @@
 struct launch {
   char **argv; /* the program and its arguments */
   const struct program *program;
-  const char *level; /* NULL: the collector's default */
-  unsigned ttl;      /* 0: the collector's default */
   const char *out;   /* where the collector writes its dump, an absolute path; NULL: no dump */
-  int profile;       /* 0: only run it */
+  const char *frame_symbol; /* frames by this function, and no shim; NULL: the usual */
+  const char *level;                     /* NULL: the collector's default */
+  unsigned ttl;                          /* 0: the collector's default */
+  const char *sessions, *session_frames; /* a chain: how many, and how long each is in frames; or NULL */
+  const char *budgets[8];                /* NAME=VALUE, as they were given; NULL ends them */
+  int profile;                           /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */
   pid_t game, collector, witness;
@@ -23,9 +26,10 @@ struct launch {
   int final_fd, end_fd; /* memfd for the final snapshot; our end of the pipe that says "it has ended" */
   int collector_err;    /* memfd with what the collector said; -1 when there is none */
   int witness_fd;
-  int shim_fd; /* kept open when the shim is reached through /proc/<pid>/fd */
-  int status;  /* waitpid's, once the game has ended */
-  int gone;    /* it has */
+  int shim_fd;          /* kept open when the shim is reached through /proc/<pid>/fd */
+  int status;           /* waitpid's, once the game has ended */
+  int gone;             /* it has */
+  int collector_signal; /* what ended the collector, once that has; 0: it ended by itself */
   sigset_t old_mask;
 };
 

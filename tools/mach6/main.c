@@ -15,6 +15,9 @@ static const struct command {
 } commands[] = {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
+  {"on", m6_on, "begin a session in a process that has loaded mach6"},
+  {"off", m6_off, "end the session of a process that is captured"},
+  {"dump", m6_dump, "write what is collected now into a file"},
   {"ps", m6_ps, "list the processes that mach6 is loaded in"},
   {"report", m6_report, "show what a dump holds (mach6 run --out FILE writes one)"},
   {"export", m6_export, "write a dump as JSON, CSV, a trace or flame graph stacks"},

@@ -62,15 +62,21 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   const struct m6_snap_stream *m = &s->streams[s->main_stream];
   char *caller = copy(s, m->caller_offset, m->caller_bytes);
   report_heading(p, "Frames");
-  fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p),
-          m6_symbol_name(m->symbol));
-  if (m->route == M6_ROUTE_LINK) fputs(" (linked", p->to);
-  else fprintf(p->to, " (found through %s", m6_route_name(m->route));
-  if (m->caller_bytes && caller) {
-    fputs(", called from ", p->to);
-    t_label(p, strrchr(caller, '/') ? strrchr(caller, '/') + 1 : caller, 0);
+  if (m->symbol == M6_SYM_FRAME_SYMBOL) {
+    fprintf(p->to, "  %s%s calls%s of ", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p));
+    t_label(p, caller && strrchr(caller, '/') ? strrchr(caller, '/') + 1 : caller ? caller : "?", 0);
+    fputs(", each the end of a frame", p->to);
+  } else {
+    fprintf(p->to, "  %s%s presents%s by %s", ink(p, INK_BOLD), t_count(s->presents), NO_INK(p),
+            m6_symbol_name(m->symbol));
+    if (m->route == M6_ROUTE_LINK) fputs(" (linked", p->to);
+    else fprintf(p->to, " (found through %s", m6_route_name(m->route));
+    if (m->caller_bytes && caller) {
+      fputs(", called from ", p->to);
+      t_label(p, strrchr(caller, '/') ? strrchr(caller, '/') + 1 : caller, 0);
+    }
+    fputs(")", p->to);
   }
-  fputs(")", p->to);
   free(caller);
   if (s->stream_count > 1) fprintf(p->to, "; %u other streams", s->stream_count - 1);
   if (m->failed) fprintf(p->to, "; %s presents failed", t_count(m->failed));
@@ -120,8 +126,10 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     const struct m6_snap_spike *k = list[i];
     fprintf(p->to, "  frame %s at %s: %s%s%s, the median was %s", t_count(k->frame), t_time(p, (double)k->at / 1e9),
             ink(p, INK_WARN), t_time(p, (double)k->time / 1e9), NO_INK(p), t_time(p, (double)k->median / 1e9));
-    fprintf(p->to, "; %s allocation%s, %s\n", t_count(k->allocs), k->allocs == 1 ? "" : "s",
-            t_bytes_signed((double)k->d));
+    if (s->unseen & M6_UNSEEN_NO_SHIM) fputc('\n', p->to);
+    else
+      fprintf(p->to, "; %s allocation%s, %s\n", t_count(k->allocs), k->allocs == 1 ? "" : "s",
+              t_bytes_signed((double)k->d));
     int any = 0;
     for (int c = 0; c < M6_SPIKE_CAUSES; c++) {
       if (!k->cause[c].node || k->cause[c].time * CAUSE_SHARE < k->time) continue;
@@ -137,6 +145,7 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     }
     if (any) fputc('\n', p->to);
     else if (scopes) t_wrap(p, 4, "in no scope that the program named");
+    report_spike_causes(p, h, (uint32_t)(k - m6_snap_spikes(s)));
   }
   if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }
@@ -208,6 +217,10 @@ static void books(const struct page *p, const mach6_stats *h)
   const struct m6_snap_node *start = node_of(h, M6_NODE_STARTUP), *frame = node_of(h, M6_NODE_FRAME);
   char note[256] = "";
   report_heading(p, "Memory");
+  if (s->unseen & M6_UNSEEN_NO_SHIM) {
+    t_wrap(p, 2, "Not seen: the program runs without the shim.");
+    return;
+  }
   if (s->unseen & M6_UNSEEN_MALLOC_NOT_FIRST) {
     t_wrap(p, 2, "Not counted: another allocator comes before mach6's.");
     return;
@@ -240,7 +253,7 @@ static void allocations(const struct page *p, const mach6_stats *h)
   const struct m6_snap_node *frame = node_of(h, M6_NODE_FRAME);
   uint64_t count = 0;
   double bytes = 0;
-  if (s->unseen & M6_UNSEEN_MALLOC_NOT_FIRST) return;
+  if (s->unseen & (M6_UNSEEN_MALLOC_NOT_FIRST | M6_UNSEEN_NO_SHIM)) return;
   report_heading(p, "Allocations");
   for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++) count += s->allocs[i].count, bytes += (double)s->allocs[i].bytes;
   fprintf(p->to, "  %s%s calls%s, %s", ink(p, INK_BOLD), t_count(count), NO_INK(p), t_bytes(bytes));
@@ -301,6 +314,14 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
   else
     snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
              t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  size_t at = strlen(text);
+  if (s->kernel.kernel_ns) {
+    at += (size_t)snprintf(text + at, sizeof text - at, "; its programs in the kernel about %s",
+                           t_time(p, (double)s->kernel.kernel_ns / 1e9));
+    if (s->target_cpu_ns)
+      snprintf(text + at, sizeof text - at, " (%s of the game's)",
+               t_ratio((double)s->kernel.kernel_ns / (double)s->target_cpu_ns));
+  }
   report_heading(p, "What mach6 cost");
   t_wrap(p, 2, text);
 }
@@ -316,7 +337,11 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   not_judged(p, s);
   books(p, h);
+  report_chain(p, s);
   allocations(p, h);
+  report_kernel(p, h);
   doubts(p, s);
   cost(p, s);
+  report_governor(p, s);
+  if (parts & REPORT_LIVE) report_budgets(p, s);
 }

@@ -15,6 +15,14 @@ void report(const struct page *p, const mach6_stats *s, int parts, const char *h
 void report_tree(const struct page *p, const mach6_stats *s);
 /* picture.c: frame times from the first present to the last. */
 void report_picture(const struct page *p, const mach6_stats *s);
+/* report_govern.c: a chain of sessions, when there is one; what mach6's own cost led to; the budgets, as `mach6 stat` shows them. */
+struct m6_snapshot;
+void report_chain(const struct page *p, const struct m6_snapshot *s);
+void report_governor(const struct page *p, const struct m6_snapshot *s);
+void report_budgets(const struct page *p, const struct m6_snapshot *s);
+/* report_kernel.c: where CPU time went, threads, system calls, what was refused; what spike number `spike` was made of. */
+void report_kernel(const struct page *p, const mach6_stats *s);
+void report_spike_causes(const struct page *p, const mach6_stats *s, uint32_t spike);
 void report_heading(const struct page *p, const char *title);
 
 #endif

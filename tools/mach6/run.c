@@ -14,8 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../collector/budgets.h"
 #include "../../collector/dump.h"
 #include "../../collector/stats_internal.h"
+#include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
 #include "dumpfile.h"
 #include "launch.h"
@@ -24,8 +26,8 @@
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level;
-  unsigned ttl;
+  const char *json, *out, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
+  unsigned ttl, budget_count;
   int quiet;
   char **argv; /* the program and what belongs to it */
 };
@@ -132,21 +134,47 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
   }
   if (o->json)
     save_as("--json", o->json, with_ending(s ? m6_payload_report(s, 0) : not_attached(l, why_not), l), MACH6_JSON);
+  if (o->folded && s) {
+    const struct m6_snapshot *k = mach6_stats_snapshot(s);
+    if (k->kernel.folded_more) say("--folded %s: the stacks are too many for one report", o->folded);
+    save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
+  }
   if (o->out && !l->out && s) save_dump(o->out, l, s);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL };
+enum {
+  KEY_JSON = 256,
+  KEY_OUT,
+  KEY_LEVEL,
+  KEY_TTL,
+  KEY_SESSIONS,
+  KEY_FRAMES,
+  KEY_BUDGET,
+  KEY_FOLDED,
+  KEY_FRAME_SYMBOL
+};
+
+/* Is it a number from `low` to `high`, in digits alone? */
+static int counts(const char *text, unsigned long low, unsigned long high)
+{
+  char *end;
+  errno = 0;
+  unsigned long n = strtoul(text, &end, 10);
+  return *text >= '0' && *text <= '9' && !*end && !errno && n >= low && n <= high;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
   struct options *o = state->input;
-  char *end;
+  char *end, why[512];
   unsigned long ttl;
   switch (key) {
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
+  case KEY_FOLDED: o->folded = arg; break;
+  case KEY_FRAME_SYMBOL: o->frame_symbol = arg; break;
   case KEY_LEVEL:
     if (strcmp(arg, "memory") != 0 && strcmp(arg, "lite") != 0 && strcmp(arg, "full") != 0)
       argp_error(state, "--level is memory, lite or full, not '%s'", arg);
@@ -159,6 +187,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       argp_error(state, "--ttl takes 1 to %d seconds, not '%s'", M6_SESSION_TTL_S, arg);
     o->ttl = (unsigned)ttl;
     break;
+  case KEY_SESSIONS:
+    if (!counts(arg, 1, M6_SNAP_LINKS)) argp_error(state, "--sessions takes 1 to %d, not '%s'", M6_SNAP_LINKS, arg);
+    o->sessions = arg;
+    break;
+  case KEY_FRAMES:
+    if (!counts(arg, 2, UINT32_MAX)) argp_error(state, "--session-frames takes a number from 2 on, not '%s'", arg);
+    o->session_frames = arg;
+    break;
+  case KEY_BUDGET:
+    if (o->budget_count + 1 == sizeof o->budgets / sizeof *o->budgets) argp_error(state, "too many budgets");
+    if (m6_budget_option(arg, why, sizeof why)) argp_error(state, "--budget %s", why);
+    o->budgets[o->budget_count++] = arg;
+    break;
   case 'q': o->quiet = 1; break;
   case ARGP_KEY_ARG: /* the program: all that follows is its own */
     state->next--;
@@ -167,6 +208,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     break;
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
+    if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
+    if (o->frame_symbol && !o->level) o->level = "lite";
+    if (o->frame_symbol && strcmp(o->level, "memory") == 0)
+      argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
+    if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
+      argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -186,8 +233,18 @@ int m6_run(int argc, char **argv)
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
     {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff and gate", 0},
+    {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
+     0},
+    {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
+     "Without the shim, for programs that present nothing or are static: a frame is from one call of SYMBOL to the "
+     "next",
+     0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
+    {"sessions", KEY_SESSIONS, "N", 0,
+     "A chain of N sessions without a gap between them, and the leak over all of them", 0},
+    {"session-frames", KEY_FRAMES, "N", 0, "In a chain, a session ends after N frames (else after its ttl)", 0},
+    {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
@@ -206,14 +263,19 @@ int m6_run(int argc, char **argv)
   argv[0] = (char *)"mach6 run";
   argp_err_exit_status = EXIT_RUN_FAILED;
   argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &o);
-  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out))) return EXIT_RUN_FAILED;
+  if ((o.json && save_check("--json", o.json)) || (o.out && save_check("--out", o.out)) ||
+      (o.folded && save_check("--folded", o.folded)))
+    return EXIT_RUN_FAILED;
 
   int error = program_find(o.argv[0], &program);
   if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
   program_inspect(&program);
-  if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
+  if (o.frame_symbol) { /* any program will do; only the collector is needed */
+    if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))
+      snprintf(why, sizeof why, "the collector is missing (%s: %s)", collector, strerror(error));
+  } else if (!program.attachable) snprintf(why, sizeof why, "%s", program.why_not);
   else if ((error = launch_find("MACH6_SHIM", "libmach6.so", "lib/mach6", shim, sizeof shim)))
     snprintf(why, sizeof why, "the shim is missing (%s: %s); set MACH6_SHIM to where libmach6.so is", shim,
              strerror(error));
@@ -226,8 +288,12 @@ int m6_run(int argc, char **argv)
   }
   l.argv = o.argv;
   l.level = o.level;
+  l.frame_symbol = o.frame_symbol;
   l.out = o.out && save_is_file(o.out) && realpath_of(o.out, out) ? out : NULL;
   l.ttl = o.ttl;
+  l.sessions = o.sessions;
+  l.session_frames = o.session_frames;
+  memcpy(l.budgets, o.budgets, sizeof l.budgets);
   int status = launch_start(&l, shim, collector);
   if (status) return status;
   launch_wait(&l);
@@ -236,7 +302,11 @@ int m6_run(int argc, char **argv)
   if (launch_finish(&l) == 0 && (error = mach6_stats_open_fd(l.final_fd, &s)))
     snprintf(why, sizeof why, "the collector's last word is not usable: %s", mach6_stats_strerror(error));
   if (!s) {
-    if (!*why)
+    if (!*why && l.collector_signal)
+      snprintf(why, sizeof why, "its collector was killed by signal %d (%s)", l.collector_signal,
+               strsignal(l.collector_signal));
+    else if (!*why && o.frame_symbol) snprintf(why, sizeof why, "its collector ended early");
+    else if (!*why)
       snprintf(why, sizeof why,
                "the shim did not show up in it, or its collector ended early; MACH6_VERBOSE=1 says more");
     if (l.profile) say("no report on %s: %s", o.argv[0], why);

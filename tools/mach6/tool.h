@@ -1,7 +1,7 @@
 /* tool.h - what the commands of mach6 share: the table of commands, exit statuses, messages.
  *
  *   main.c     finds the command
- *   ps.c stat.c run.c  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
+ *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
  *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading); export_tables.c and export_trace.c are formats,
  *              compare.c and rank.c the statistics behind diff
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
@@ -32,6 +32,9 @@ enum m6_status {
 int m6_ps(int argc, char **argv);
 int m6_stat(int argc, char **argv);
 int m6_run(int argc, char **argv);
+int m6_on(int argc, char **argv);
+int m6_off(int argc, char **argv);
+int m6_dump(int argc, char **argv);
 /* On dumps: report_file.c, export.c, diff.c, gate.c. */
 int m6_report(int argc, char **argv);
 int m6_export(int argc, char **argv);

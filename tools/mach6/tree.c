@@ -155,7 +155,7 @@ void report_tree(const struct page *p, const mach6_stats *s)
     if (mach6_node_first_child(root) && frames > 0) {
       const mach6_node *f = mach6_node_first_child(root);
       while (f->raw->kind != M6_NODE_FRAME) f = mach6_node_next_sibling(f);
-      if (!f->raw->first_child)
+      if (!f->raw->first_child && !(mach6_stats_snapshot(s)->unseen & M6_UNSEEN_NO_SHIM))
         t_wrap(p, 2, "(no scopes: a program names its own with mach6_mark and mach6_done, see mach6_mark(3))");
     }
   }

@@ -34,7 +34,11 @@ enum {
   O_TIMES,
   O_LEAK,
   O_STORM,
-  O_STALL
+  O_STALL,
+  O_LOCK,
+  O_NEIGHBOUR,
+  O_COLD,
+  O_CALLS
 };
 static const struct argp_option option_table[] = {
   {"frames", O_FRAMES, "N", 0, "End after N frames", 1},
@@ -51,6 +55,10 @@ static const struct argp_option option_table[] = {
   {"storm", O_STORM, "N", 0, "Planted fault: N more malloc/free pairs a frame, in scope \"storm\"", 2},
   {"stall", O_STALL, "MS[@EVERY]", 0, "Planted fault: each EVERYth frame (default 300) is MS late, in scope \"load\"",
    2},
+  {"lock-ms", O_LOCK, "MS[@EVERY]", 0, "Planted cause: each EVERYth frame (default 60) waits for a lock for MS", 3},
+  {"neighbour", O_NEIGHBOUR, "MS[@EVERY]", 0, "Planted cause: another process computes on the same CPU for MS", 3},
+  {"cold", O_COLD, "MIB[@EVERY]", 0, "Planted cause: a file mapping that is not in memory is touched", 3},
+  {"storm-calls", O_CALLS, "N[@EVERY]", 0, "Planted cause: N system calls", 3},
   {0},
 };
 
@@ -63,6 +71,19 @@ static unsigned long long number(struct argp_state *state, const char *text, uns
   if (errno || end == text || *end || *text == '-' || n < low || n > high)
     argp_error(state, "%s: a number from %llu to %llu is wanted", text, low, high);
   return n;
+}
+
+/* AMOUNT[@EVERY] */
+static struct planted planted(struct argp_state *state, char *arg, unsigned most)
+{
+  struct planted p = {0, 60};
+  char *at = strchr(arg, '@');
+  if (at) {
+    *at = 0;
+    p.every = (unsigned)number(state, at + 1, 1, 1000000000);
+  }
+  p.amount = (unsigned)number(state, arg, 0, most);
+  return p;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -95,6 +116,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
     o->stall_ms = (unsigned)number(state, arg, 0, 60000);
     break;
+  case O_LOCK: o->lock = planted(state, arg, 60000); break;
+  case O_NEIGHBOUR: o->neighbour = planted(state, arg, 60000); break;
+  case O_COLD: o->cold = planted(state, arg, 1024); break;
+  case O_CALLS: o->calls = planted(state, arg, 10000000); break;
   case ARGP_KEY_ARG: argp_usage(state); break;
   case ARGP_KEY_END:
     if (o->times && (!o->frames || o->frames > 1000000)) argp_error(state, "--times needs --frames, a million at most");
@@ -164,6 +189,7 @@ static void play(const struct options *o, struct world *w, struct jobs *j, struc
     world_step(w, j, o);
     storm(o, w->frame - 1);
     stall(o, w->frame - 1);
+    causes_frame(o, w->frame - 1);
     picture_draw(p, w, frame_ms);
     if (o->fps) { /* before the present, as a wait for the display would be: late frames are not made up for */
       mach6_mark("wait");
@@ -174,6 +200,7 @@ static void play(const struct options *o, struct world *w, struct jobs *j, struc
       mach6_done();
     }
     picture_present(p);
+    causes_after(o, w->frame - 1);
     double now = seconds_now();
     frame_ms = (now - last) * 1e3;
     if (times) {
@@ -209,6 +236,7 @@ int main(int argc, char **argv)
   sigaction(SIGTERM, &act, NULL);
   sigaction(SIGINT, &act, NULL);
 
+  if (causes_fork(&o)) return 1;
   struct picture *p = picture_open(&o);
   if (!p) return 1;
   struct world w;
@@ -221,11 +249,13 @@ int main(int argc, char **argv)
     picture_close(p);
     return 1;
   }
+  if (causes_start(&o)) return 3;
   play(&o, &w, j, p, times);
   printf("frames=%" PRIu64 " checksum=%016" PRIx64 " caught=%" PRIu64 " bubbles=%" PRIu64 "\n", w.frame,
          world_checksum(&w), w.caught, w.bubbles_ever);
   int status = o.times ? write_times(o.times, times, w.frame) : 0;
   free(times);
+  causes_stop();
   jobs_stop(j);
   world_free(&w);
   picture_close(p);

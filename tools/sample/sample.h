@@ -12,6 +12,9 @@
 #include <stdint.h>
 
 /* ---- options (main.c) ------------------------------------------------------------------------------------------- */
+struct planted { /* a cause of late frames: how much of it, in each `every`th frame; 0 = none */
+  unsigned amount, every;
+};
 struct options {
   uint64_t frames; /* 0 = until told to stop */
   double seconds;  /* 0 = until told to stop */
@@ -23,6 +26,7 @@ struct options {
   size_t leak;    /* bytes lost a frame */
   unsigned storm; /* malloc/free pairs more a frame */
   unsigned stall_ms, stall_every;
+  struct planted lock, neighbour, cold, calls; /* ms, ms, MiB, calls */
   int headless;
   const char *times; /* file for each frame's time, in ns; NULL = none */
 };
@@ -68,6 +72,13 @@ int world_make(struct world *w, const struct options *o);
 void world_step(struct world *w, struct jobs *j, const struct options *o);
 uint64_t world_checksum(const struct world *w);
 void world_free(struct world *w);
+
+/* ---- planted causes (causes.c): 0, or -1 ------------------------------------------------------------------------ */
+int causes_fork(const struct options *o);  /* before there is any thread */
+int causes_start(const struct options *o); /* the reason is on stderr when a file cannot be made cold */
+void causes_frame(const struct options *o, uint64_t frame);
+void causes_after(const struct options *o, uint64_t frame); /* the present: puts things back */
+void causes_stop(void);
 
 /* ---- the picture (picture.c) ------------------------------------------------------------------------------------ */
 struct picture;

@@ -1,0 +1,68 @@
+/* governor.h - keeps what mach6 costs within its level's budget: measures, steps down, steps up again, and remembers each step.
+ *
+ * The cost is CPU time: the shim's operations at their calibrated price, the programs in the kernel, the collector's own. It is taken
+ * as a share of one core's time, or of the target's CPU time where that is more: a game that waits for most of its frame is slowed by what
+ * is spent in the frame, not by a share of the little that it needs.
+ *
+ * The rungs, from above: each level with its sampling interval, then with the interval doubled, then the next level. Below the last rung
+ * is the session's end: counting cannot pause, since blocks that come and go unseen would open the books for good, while a session that
+ * ends has closed books and an inert shim behind it.
+ * There nothing is wrong with a little more: a player does not feel 1 %, and a session that ends is felt; so the end comes only when the
+ * cost is M6_GOVERNOR_TOLERATED times the budget. What is over it until then is counted and shown.
+ *   down   when the cost was over the level's budget for M6_GOVERNOR_OVER_NS without a break
+ *   up     when it was under half the budget of the rung above for M6_GOVERNOR_UNDER_NS; doubled each time that a step up had to be taken
+ *          back within that time, so that it does not swing
+ * After a step nothing is decided until the window holds nothing older than the step.
+ *
+ * What is counted is exact at every level and needs no rescaling; what is sampled weighs as much as the interval that it was taken at
+ * (m6_governor_weight).
+ * Pure: no clock, no system call, no allocation. Callers: session.c. One thread.
+ */
+#ifndef M6_GOVERNOR_H
+#define M6_GOVERNOR_H
+
+#include <stdint.h>
+
+#include "../shm/layout.h"
+#include "../shm/snapshot.h"
+
+#define M6_GOVERNOR_WINDOW_NS 2000000000ull
+#define M6_GOVERNOR_OVER_NS 3000000000ull
+#define M6_GOVERNOR_UNDER_NS 10000000000ull
+#define M6_GOVERNOR_TOLERATED 4.0   /* times the budget, on the last rung */
+#define M6_GOVERNOR_BACKOFF_MAX 16u /* times UNDER_NS */
+#define M6_GOVERNOR_SAMPLES 32u
+
+struct m6_spent { /* all in ns since any moment, the same one for all; each only grows */
+  uint64_t now, shim, kernel, collector, target_cpu;
+};
+struct m6_rung {
+  uint32_t level, interval; /* enum m6_level; 1 or 2 */
+};
+enum m6_governor_says { M6_GOVERNOR_STAY, M6_GOVERNOR_DOWN, M6_GOVERNOR_UP, M6_GOVERNOR_END };
+
+struct m6_governor {
+  double budget[3];       /* share, by level */
+  struct m6_rung at, top; /* now; what was asked for: it never goes higher */
+  uint64_t start_ns;
+  struct m6_spent window[M6_GOVERNOR_SAMPLES];
+  uint32_t count, next;
+  double cost, shim, kernel, collector; /* the last measurement and its parts; NaN before the first */
+  uint64_t over_since, under_since;     /* 0: it is not */
+  uint64_t last_up;
+  uint32_t backoff;
+  uint64_t overs[3]; /* measurements over the budget of their level, by level */
+  double most[3];    /* the highest cost that was measured at each level */
+  uint64_t steps_total;
+  struct m6_snap_step steps[M6_SNAP_STEPS]; /* a ring: the last of them */
+};
+
+void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[3], uint64_t now_ns);
+/* What was spent until now: measures over the window, decides. `at` has changed when it says DOWN or UP. */
+enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_spent *spent);
+/* How many samples of the interval 1 a sample stands for that was taken at this time since the session's start. */
+uint32_t m6_governor_weight(const struct m6_snap_step *steps, uint32_t count, uint64_t at_ns);
+/* The steps in their order, the last M6_SNAP_STEPS at most; gives how many. */
+uint32_t m6_governor_steps(const struct m6_governor *g, struct m6_snap_step out[M6_SNAP_STEPS]);
+
+#endif

@@ -1,0 +1,43 @@
+/* heap.h - the whole heap as the kernel sees it: /proc/PID/smaps_rollup, at most once in M6_HEAP_INTERVAL_S, one at a time.
+ *
+ * Reading it walks the target's page tables and holds its mappings for as long, so it is rare; and it can take milliseconds, so a thread
+ * of the collector reads it and draining goes on. mallinfo2() is not asked: it takes the allocator's locks, in the game, from a thread of
+ * the game or one that we should have to put there. What it would say is to be had without: what is live is the heap reading, exact,
+ * and what the kernel holds for it is `anonymous`, stacks and libraries' data included; their difference bounds fragmentation.
+ * Time is an argument. One thread calls; the measurement itself runs in another.
+ */
+#ifndef M6_HEAP_H
+#define M6_HEAP_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../shm/snapshot.h"
+
+struct m6_heap_measured {
+  uint64_t rss, pss, anonymous, swap, took_ns; /* bytes */
+  int error;                                   /* errno, or 0 */
+};
+struct m6_heap {
+  uint64_t interval_ns, due_ns, asked_ns;
+  int pending;
+  int64_t live; /* when it was asked for */
+  pthread_t thread;
+  pid_t pid;
+  uint32_t ready; /* published by the measuring thread when `got` is whole */
+  struct m6_heap_measured got;
+  struct m6_snap_heap last;
+  /* What measures; replaced in tests. */
+  void (*measure)(pid_t pid, struct m6_heap_measured *out);
+};
+
+void m6_heap_begin(struct m6_heap *h, uint64_t interval_ns, uint64_t now_ns);
+/* Starts one when it is due, takes the answer when it is there. 1 when `last` is new. */
+int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns);
+/* Waits for one that is under way. */
+void m6_heap_end(struct m6_heap *h);
+/* Reads the text of smaps_rollup. 0, or -1 when it is none. */
+int m6_heap_parse(const char *text, struct m6_heap_measured *out);
+
+#endif

@@ -1,0 +1,132 @@
+/* kernel_side.h - the kernel side of one session: what level lite and full add to what the shim writes.
+ *
+ *   level    counters by thread      CPU samples                       frames
+ *   memory   none: nothing is opened, m6_kernel_open gives NULL
+ *   lite     without syscalls        49 Hz, frame pointers             what each frame waited for
+ *   full     with syscalls           99 Hz, unwound by .eh_frame       the same, with its syscalls
+ *
+ * Each part that the machine refuses leaves one reason and is missing; nothing of it is ever an error of the session. Without
+ * programs in the kernel, threads are read from /proc and page faults from perf events.
+ * A poll: m6_kernel_poll, then the rings are drained, then m6_kernel_drained: THE JOIN WITH SCOPES of kernel_samples.h.
+ * Opened on a pid before or while it runs; keeps through exec; what was counted can be read after it has ended.
+ *
+ *   kernel_side.c          opening, polling, closing
+ *   kernel_side_proc.c     threads from /proc, where the kernel counts nothing for us
+ *   kernel_side_scopes.c   samples and frames to the capture
+ *   kernel_side_view.c     all of it into a snapshot
+ * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside. Callers: control.c, outlets.c, attach.c, run.c.
+ */
+#ifndef M6_KERNEL_SIDE_H
+#define M6_KERNEL_SIDE_H
+
+#include <pthread.h>
+
+#include "kernel_counters.h"
+#include "kernel_faults.h"
+#include "kernel_frames.h"
+#include "kernel_samples.h"
+#include "profile.h"
+#include "publish.h"
+#include "sample_join.h"
+
+struct m6_kernel_refusal {
+  enum m6_kernel_part part;
+  int error;
+  char what[256];
+  struct m6_hint hint;
+};
+#define M6_KERNEL_PLACES 8192u /* twice as many as threads are counted */
+struct m6_kernel_thread {      /* what outlives a thread */
+  uint32_t tid, looked;
+  uint64_t samples;
+  char name[M6_THREAD_NAME_BYTES];
+};
+struct m6_kernel_table { /* by tid; M6_KERNEL_PLACES places, open addressing */
+  struct m6_kernel_thread *places;
+  uint32_t used;
+};
+struct m6_kernel_row { /* what the interval that ended with this present was made of */
+  uint64_t number;     /* in its stream, since the stream's first; 0 = empty */
+  uint32_t stream;
+  struct m6_snap_causes causes;
+};
+
+struct m6_kernel_side {
+  pid_t pid;
+  uint32_t level;
+  const char *frame_place;
+  /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
+   * thread's until `ready`. */
+  pthread_t opener;
+  int opening, ready;
+  uint64_t opened_ns; /* CLOCK_MONOTONIC */
+  struct m6_kernel_refusal refused[M6_KERNEL_REFUSALS_MAX];
+  uint32_t refused_count;
+
+  struct m6_counters *counters;
+  struct m6_faults faults;
+  int have_frames, have_faults;
+  uint64_t minor, major; /* by those */
+  struct m6_proc_threads *proc;
+  uint64_t slow_ns; /* when what is read once a second was read */
+
+  struct m6_samples *samples;
+  struct m6_samples_status sampling;
+  struct m6_symbols *symbols;
+  struct m6_join *join;
+  int uncovered; /* a sample fell into code that is not known yet */
+  uint32_t refreshes;
+  uint64_t refreshed_ns;
+  uint64_t in_presents, elsewhere;
+
+  uint64_t boundaries;
+  void (*each)(void *arg, const struct m6_kernel_frame *f); /* or NULL */
+  void *each_arg;
+  struct m6_kernel_row *frames;            /* a ring of M6_FRAMES_RETAINED, by number; NULL: none came */
+  struct m6_kernel_frame last[M6_STREAMS]; /* the last boundary of each stream */
+  uint32_t stream;                         /* the main one: the first that was seen, until the capture knows better */
+  uint64_t base_presents;                  /* of it, at the session's start */
+
+  struct m6_kernel_table names; /* by tid as this process's pid namespace counts */
+  struct m6_kernel_table seen;  /* samples, by tid as the target's own counts */
+  struct m6_profile *profile;
+  struct m6_kernel_view *view;
+  int stopped, paused;
+};
+
+/* NULL at level memory, or without memory. `frame_place`: frames are the calls of that function (kernel_place.h), and `each` is
+ * told of them; NULL: the shim's presents. Opens in the background; `now`: waits until it is done. */
+struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now);
+/* exec has put another program there. */
+void m6_kernel_changed(struct m6_kernel_side *k);
+void m6_kernel_poll(struct m6_kernel_side *k);
+/* Nothing is counted or sampled any more; the last readings are taken. */
+void m6_kernel_stop(struct m6_kernel_side *k);
+/* kernel_side_level.c: what the governor's level leaves; `pause`: no CPU samples for now. Cheap when nothing changed. */
+void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, int pause);
+void m6_kernel_close(struct m6_kernel_side *k);
+void m6_kernel_refuse(struct m6_kernel_side *k, enum m6_kernel_part part, const struct m6_fault *fault);
+/* The thread's name as it was last seen; "" when it never was. */
+const char *m6_kernel_name(const struct m6_kernel_side *k, uint32_t tid);
+uint64_t m6_kernel_samples(const struct m6_kernel_side *k, uint32_t own_tid); /* that were handed out so far */
+
+/* kernel_side_scopes.c. `c` may be NULL: no record came yet. Before the first drain of a capture, and after each. */
+void m6_kernel_join(struct m6_kernel_side *k, struct m6_capture *c);
+void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c);
+/* The frame that this present of the session ended; NULL when it is not known. */
+const struct m6_snap_causes *m6_kernel_causes(const struct m6_kernel_side *k, uint64_t present);
+/* A boundary from the kernel: for m6_counters_frames, with the kernel side as `arg`. */
+void m6_kernel_boundary(const struct m6_kernel_frame *f, void *arg);
+
+/* kernel_side_proc.c: the same rows as kernel_counters.h has, as far as /proc goes. */
+struct m6_proc_threads *m6_proc_threads_open(void);
+void m6_proc_threads_read(struct m6_proc_threads *p, pid_t pid);
+const struct m6_thread_counters *m6_proc_threads_rows(const struct m6_proc_threads *p, uint32_t *count);
+void m6_proc_threads_close(struct m6_proc_threads *p);
+
+/* kernel_side_view.c. Makes what the snapshot that is built next shows. `final`: all of it, after m6_kernel_stop; functions and
+ * folded stacks are only in that one, because reading debug information may take a second, in which rings would fill. */
+const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct m6_capture *c, int final);
+void m6_kernel_view_free(struct m6_kernel_view *v);
+
+#endif
