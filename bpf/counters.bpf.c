@@ -1,11 +1,16 @@
-/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off; switches, faults, migrations; syscalls.
+/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off and why; switches, faults, migrations; syscalls; and
+ * their readings at frame boundaries (counters_frames.h).
  *
  * User side: collector/kernel_counters.c. Each tracepoint has two programs, of which one is loaded: by the kernel's types
  * (tp_btf, which reads the task directly), or raw, which reads it with a helper. For a task that is no target's a
- * switch costs two loads and two comparisons. No event leaves the kernel.
+ * switch costs two loads and two comparisons. No event of these leaves the kernel, but for a record a frame.
+ *
+ * Why a thread is off is told by the syscall that it is in, and that by its own saved registers: no tracepoint of syscalls,
+ * which every process of the machine would pay for.
  *
  * Order: the kernel emits sched_switch, sched_wakeup and sched_wakeup_new of one task under its run-queue's lock; only a
- * task that wakes itself has none, and then it is on its CPU and nothing is done.
+ * task that wakes itself has none, and then it is on its CPU and nothing is done. Some never come (counters.h): what each
+ * handler finds is taken as it is, and the readings decide.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
