@@ -103,7 +103,7 @@ static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
       published_ns = now;
     }
     if (now >= end_ns) return M6_END_TTL;
-    struct m6_woken w = m6_watch_wait(&o->watch, m6_poll_ms(&got));
+    struct m6_woken w = m6_watch_wait(&o->watch, m6_poll_ms(o, &got));
     if (w.signal) return M6_END_OFF;
     if (w.created && replaced(i)) {
       i->dead = 1;

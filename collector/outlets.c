@@ -21,11 +21,12 @@ const char *m6_end_words(uint32_t reason)
   return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
 }
 
-int m6_poll_ms(const struct m6_drained *got)
+int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
-  if (got->fullest > 50) return M6_POLL_MIN_MS;
-  if (got->fullest > 12) return M6_POLL_BUSY_MS;
-  return got->fullest > 3 ? M6_POLL_MS : M6_POLL_IDLE_MS;
+  uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
+  if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
+  if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
+  return o->poll_ms = next > M6_POLL_MAX_MS ? M6_POLL_MAX_MS : (int)next;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -43,6 +44,7 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->watch = (struct m6_watch){-1, -1, -1, -1};
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
+  o->poll_ms = M6_POLL_BUSY_MS;
   o->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%u bytes)", M6_SNAPSHOT_BYTES_MAX);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);

@@ -241,7 +241,7 @@ static uint32_t collect(struct run *r)
       published_ns = now;
     }
     if (now >= end_ns) return M6_END_TTL;
-    struct m6_woken w = m6_watch_wait(&r->o.watch, m6_poll_ms(&got));
+    struct m6_woken w = m6_watch_wait(&r->o.watch, m6_poll_ms(&r->o, &got));
     if (w.created) scan(r);
     if (w.signal) return M6_END_OFF;
     if (w.ended) return M6_END_EXIT;

@@ -11,10 +11,12 @@
 #include "publish.h"
 #include "watch.h"
 
-#define M6_POLL_MIN_MS 2   /* when a ring was more than half full */
-#define M6_POLL_BUSY_MS 5  /* an eighth */
-#define M6_POLL_MS 10      /* a thirtieth */
-#define M6_POLL_IDLE_MS 20 /* less: a wake-up costs more than what there is to do */
+/* A wake-up costs more than the records that it finds, and takes a CPU from the game: so the collector sleeps until the
+ * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
+#define M6_POLL_FULL 33 /* percent */
+#define M6_POLL_MIN_MS 2
+#define M6_POLL_BUSY_MS 5 /* while something is waited for */
+#define M6_POLL_MAX_MS 30
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -37,6 +39,7 @@ struct m6_outlets { /* where snapshots go; shared by both ways */
   struct m6_image *published; /* whose live stats these are */
   void *block;
   uint64_t publishes, live_ns, cpu_start_ns;
+  int poll_ms; /* how long it slept the last time */
   int told_no_room;
 };
 
@@ -50,8 +53,8 @@ struct m6_session_state {
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);
 
-/* How long to wait before the next poll. */
-int m6_poll_ms(const struct m6_drained *got);
+/* How long to wait before the next poll, from what this one found. */
+int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
 const char *m6_end_words(uint32_t reason);
 
 /* An exit status; *e filled when it is not 0. */
