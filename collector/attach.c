@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "session.h"
+#include "site_side.h"
 #include "stats_proc.h"
 
 static uint64_t ms_since(uint64_t then) { return (m6_monotonic_ns() - then) / 1000000u; }
@@ -164,6 +165,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   uint32_t reason = M6_END_NONE;
   if (status == 0) {
     if (image.pidfd >= 0) m6_watch_add(&o.watch, image.pidfd);
+    image.site_interval = options->site_interval;
     reason = m6_control_on(&image, options->level) != 0 ? M6_END_FAILURE : wait_for_start(&o, &image);
     int began = reason == M6_END_NONE;
     if (began) {
@@ -188,6 +190,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   }
   m6_image_release(&image, image.dead);
   if (image.capture) m6_capture_close(image.capture);
+  m6_site_side_close(image.sites);
   free(image.capture);
   m6_outlets_close(&o);
   return status;

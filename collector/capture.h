@@ -48,6 +48,12 @@ struct m6_label_text {   /* a label of the segment, once it could be read */
 #define M6_LABEL_REPLACED 2u
 #define M6_LABEL_KNOWN 4u
 
+struct m6_capture;
+struct m6_site_sink { /* who wants sampled allocations: site_side.h. NULL: nobody. One unit is a death */
+  void *arg;
+  void (*take)(void *arg, struct m6_capture *c, const struct m6_record *unit, unsigned units);
+};
+
 struct m6_capture {
   void *segment; /* NULL once it was let go */
   pid_t pid;     /* 0: not known to this machine's /proc (tests) */
@@ -79,6 +85,7 @@ struct m6_capture {
   uint64_t threads_seen;
 
   uint64_t records, marks, holes, bad;
+  struct m6_site_sink sites;
 };
 
 /* Foreign. Opens the books on a segment whose session runs (or has run). `base`: totals when the session began. 0 or

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "site_side.h"
+
 struct call {
   struct m6_image *i;
   struct m6_control *control;
@@ -38,6 +40,8 @@ static void turn_on(void *arg)
   m6_poke(&h->collector_pid, (uint32_t)getpid());
   m6_poke(&h->heartbeat_ns, m6_monotonic_ns());
   m6_poke(&h->level, c->level);
+  m6_poke(&h->site_interval, i->site_interval);
+  m6_poke(&h->site_stack, i->site_interval == 1 ? M6_SITE_STACK_BYTES_EVERY : M6_SITE_STACK_BYTES);
   int running = m6_observe(&h->state) == M6_COLLECTING;
   uint32_t started = m6_peek(&h->sessions_started);
   uint64_t start_clock = m6_peek(&h->start_clock);
@@ -101,6 +105,8 @@ int m6_image_capture(struct m6_image *i)
   if (i->capture == NULL) return ENOMEM;
   struct call c = {.i = i};
   int e = m6_image_guarded(i, open_capture, &c) == 0 ? c.error : EFAULT;
+  if (e == 0 && i->site_interval && (i->sites || (i->sites = m6_site_side_open(i->who.pid)) != NULL))
+    i->capture->sites = (struct m6_site_sink){i->sites, m6_site_side_record};
   if (e == 0) return 0;
   free(i->capture);
   i->capture = NULL;
@@ -111,6 +117,7 @@ static void drain(void *arg)
 {
   struct call *c = arg;
   *c->got = m6_capture_drain(c->i->capture, c->i->dead);
+  m6_site_side_look(c->i->sites, c->i->capture, c->i->dead);
 }
 int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
@@ -124,7 +131,10 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
     if (e) return 0; /* no memory now: its rings fill up, and it is tried again */
   }
   struct call c = {.i = i, .got = got};
-  return m6_image_guarded(i, drain, &c);
+  int e = m6_image_guarded(i, drain, &c);
+  uint32_t stacks = m6_site_side_work(i->sites, i->capture);
+  if (stacks > got->fullest) got->fullest = stacks;
+  return e;
 }
 
 static void sample(void *arg)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shm/site_option.h"
 #include "session.h"
 
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
@@ -22,7 +23,9 @@ enum {
   KEY_RUN = 256,
   KEY_FINAL,
   KEY_END,
-  KEY_READY
+  KEY_READY,
+  KEY_SITES,
+  KEY_EVERY
 };
 
 static const struct argp_option options[] = {
@@ -31,6 +34,9 @@ static const struct argp_option options[] = {
   {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
   {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
   {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
+  {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
+   "Which code allocates, from a sample in so many bytes (512K): 16 to 256M, with K or M", 2},
+  {"every-allocation", KEY_EVERY, NULL, 0, "The same from every allocation: for small programs and short times", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
@@ -91,6 +97,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     fcntl((int)n, F_SETFD, FD_CLOEXEC);
     *(key == KEY_FINAL ? &o->final_fd : key == KEY_END ? &o->end_fd : &o->ready_fd) = (int)n;
     return 0;
+  case KEY_SITES:
+    if ((o->site_interval = m6_site_option(arg)) == 0)
+      argp_error(state, "--sites wants 16 to 256M bytes, as 4096, 512K or 1M, not '%s'", arg);
+    return 0;
+  case KEY_EVERY: o->site_interval = 1; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "session.h"
+#include "site_publish.h"
 
 const char *m6_end_words(uint32_t reason)
 {
@@ -86,6 +87,7 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,
   };
+  if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish};
   size_t bytes = m6_snapshot_build(i->capture, &out, final, o->block);
   o->live_ns = m6_monotonic_ns();
   if (o->published != i) {

@@ -387,6 +387,21 @@ static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
   return (uint32_t)n;
 }
 
+static uint32_t put_site_text(void *arg, const char *text, uint32_t *bytes)
+{
+  uint32_t at;
+  put_clean(arg, text, &at, bytes, NULL);
+  return at;
+}
+static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct writer *w, size_t at)
+{
+  struct m6_site_text text = {put_site_text, w};
+  w->head->sites.rows_offset = at;
+  uint32_t n = o->sites.put ? o->sites.put(o->sites.arg, c, w->head, (struct m6_snap_site *)(w->base + at), &text) : 0;
+  w->head->sites.rows_offset = at;
+  return n;
+}
+
 size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int final, void *block)
 {
   static struct writer writer; /* 16 KiB of label places: not for the stack of a signal-laden process */
@@ -404,7 +419,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node),
          spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = final ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
-  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room;
+  size_t sites_room = M6_SITES_SHOWN * sizeof(struct m6_snap_site);
+  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + sites_room;
   w->text = w->base + before_text;
   w->text_room = (uint32_t)(M6_SNAPSHOT_BYTES_MAX - before_text);
 
@@ -478,6 +494,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int f
   s->frames_offset = at;
   if (final) s->frame_count = put_frames(c, (struct m6_snap_frame *)(w->base + at));
   at += s->frame_count * sizeof(struct m6_snap_frame);
+  at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
   s->text_offset = at;
   s->text_bytes = w->text_bytes;
   memmove(w->base + at, w->text, w->text_bytes);

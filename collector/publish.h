@@ -14,6 +14,16 @@ struct m6_price { /* ns, NaN when not calibrated */
   double pair, scope, frame;
 };
 
+struct m6_site_text { /* foreign text into the snapshot: where it is; *bytes becomes what was put there */
+  uint32_t (*put)(void *arg, const char *text, uint32_t *bytes);
+  void *arg;
+};
+struct m6_site_view { /* site_publish.h */
+  void *arg;
+  uint32_t (*put)(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
+                  const struct m6_site_text *text);
+};
+
 struct m6_outside { /* what a snapshot says that is not the capture's to know */
   uint32_t pid, uid, session, level, state, end_reason;
   uint64_t load_ns, ttl_ns, collector_ns, target_cpu_ns, publishes;
@@ -22,6 +32,7 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const char *exe;           /* path, or NULL */
   const char (*caller)[256]; /* M6_STREAMS module paths, "" = unknown; or NULL */
   struct m6_price price;
+  struct m6_site_view sites; /* .put NULL: none */
 };
 
 /* Builds a snapshot in `block` (M6_SNAPSHOT_BYTES_MAX bytes, 8-aligned); gives its size. `final`: the books close at

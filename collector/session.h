@@ -28,6 +28,7 @@ struct m6_options {
   uint64_t run_token; /* 0: attach */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
+  uint32_t site_interval;         /* mean bytes between two sampled ones; 1 = every allocation, 0 = no sites */
   int final_fd, end_fd, ready_fd; /* -1: none */
 };
 

@@ -68,9 +68,8 @@ static struct m6_sym_found *new_found(uint64_t key, int count)
   return k;
 }
 
-static struct m6_sym_found *in_file(struct m6_symbols *y, const struct m6_sym_range *r, uint64_t offset)
+static struct m6_sym_found *in_file(struct m6_symbols *y, struct m6_sym_file *f, uint64_t offset)
 {
-  struct m6_sym_file *f = r->file;
   struct m6_sym_found *k;
   HASH_FIND(hh, f->found, &offset, sizeof offset, k);
   if (k) return k;
@@ -132,7 +131,7 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
   }
   const struct m6_sym_range *r = m6_sym_range_at(y, address);
   if (r && r->file) {
-    const struct m6_sym_found *k = in_file(y, r, address - r->start + r->offset);
+    const struct m6_sym_found *k = in_file(y, r->file, address - r->start + r->offset);
     for (int i = 0; k && i < k->count && i < most; i++) out[i] = k->name[i];
     if (k) return k->count < most ? k->count : most;
   }
@@ -143,6 +142,23 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
   out[0] = (struct m6_sym_name){.function = m6_symbols_intern(y, "[unknown]"),
                                 .module = m6_symbols_intern(y, "[unknown]")};
   return 1;
+}
+
+struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t address, unsigned int flags)
+{
+  if (flags & M6_SYM_RETURN) address--;
+  const struct m6_sym_range *r = m6_sym_range_at(y, address);
+  if (r && r->file) return (struct m6_sym_place){r->file, address - r->start + r->offset};
+  return (struct m6_sym_place){NULL, address};
+}
+
+int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most)
+{
+  if (!place.file) return m6_symbols_names(y, place.offset, 0, out, most);
+  const struct m6_sym_found *k = in_file(y, (struct m6_sym_file *)(uintptr_t)place.file, place.offset);
+  if (!k) return m6_symbols_names(y, 0, 0, out, most);
+  for (int i = 0; i < k->count && i < most; i++) out[i] = k->name[i];
+  return k->count < most ? k->count : most;
 }
 
 int m6_symbols_covers(const struct m6_symbols *y, uint64_t address)

@@ -121,7 +121,9 @@ struct m6_header {
   uint64_t preboot_allocs;  /* allocations before the shim could read its environment; already in slot 0 */
 
   char name[64]; /* program_invocation_short_name, NUL-terminated */
-  uint8_t page_free[1024 - 320];
+  uint64_t loads;      /* calls of dlopen so far, each counted before it is done; shared add by the shim */
+  uint32_t sites_used; /* 1: the site head is there, and may be read; written by the shim */
+  uint8_t page_free[1024 - 332];
   struct m6_stream streams[M6_STREAMS];
 };
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "budget.h"
+#include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
 #define M6_SNAPSHOT_VERSION 1u
@@ -166,6 +167,8 @@ struct m6_snapshot {
   uint32_t series_count, series_frames_each;
   struct m6_snap_point series[M6_SERIES];
   uint32_t histogram[M6_HIST_BUCKETS];
+
+  struct m6_snap_sites sites;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

@@ -194,6 +194,10 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   setenv("LD_PRELOAD", all, 1);
   setenv("MACH6_RUN", run, 1);
+  if (l->sites) { /* the shim begins before the collector can tell it */
+    snprintf(run, sizeof run, "%u", l->sites);
+    setenv("MACH6_SITES", run, 1);
+  }
   free(all);
 }
 
@@ -238,7 +242,7 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
 static void become_collector(const struct launch *l, const char *collector, uint64_t token, int end, int ready)
 {
   int from[3] = {l->final_fd, end, ready};
-  char run[32], pid[32], ttl[32];
+  char run[32], pid[32], ttl[32], sites[32];
   setsid();
   unsetenv("LD_PRELOAD");
   unsetenv("MACH6_RUN");
@@ -258,10 +262,13 @@ static void become_collector(const struct launch *l, const char *collector, uint
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   snprintf(pid, sizeof pid, "%d", (int)l->game);
   snprintf(ttl, sizeof ttl, "%u", l->ttl);
+  snprintf(sites, sizeof sites, "--sites=%u", l->sites);
   const char *args[20] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
+  if (l->sites == 1) args[n++] = "--every-allocation";
+  else if (l->sites) args[n++] = sites;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);

@@ -13,6 +13,7 @@ struct launch {
   const struct program *program;
   const char *level; /* NULL: the collector's default */
   unsigned ttl;      /* 0: the collector's default */
+  uint32_t sites;    /* mean bytes between sampled ones; 1 = every allocation, 0 = none */
   int profile;       /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */

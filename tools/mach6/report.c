@@ -284,6 +284,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
   books(p, h);
   allocations(p, h);
+  report_sites(p, h, parts);
   doubts(p, s);
   cost(p, s);
 }

@@ -15,6 +15,8 @@ void report(const struct page *p, const mach6_stats *s, int parts, const char *h
 void report_tree(const struct page *p, const mach6_stats *s);
 /* picture.c: frame times from the first present to the last. */
 void report_picture(const struct page *p, const mach6_stats *s);
+/* report_sites.c: which code allocates, which keeps; nothing when no sites were asked for. */
+void report_sites(const struct page *p, const mach6_stats *s, int parts);
 void report_heading(const struct page *p, const char *title);
 
 #endif

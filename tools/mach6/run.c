@@ -16,6 +16,7 @@
 
 #include "../../collector/stats_internal.h"
 #include "../../shm/budget.h"
+#include "../../shm/site_option.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
@@ -24,6 +25,7 @@
 struct options {
   const char *json, *out, *level;
   unsigned ttl;
+  uint32_t sites;
   int quiet;
   char **argv; /* the program and what belongs to it */
 };
@@ -123,7 +125,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL };
+enum { KEY_JSON = 256, KEY_OUT, KEY_LEVEL, KEY_TTL, KEY_SITES, KEY_EVERY };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -145,6 +147,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
       argp_error(state, "--ttl takes 1 to %d seconds, not '%s'", M6_SESSION_TTL_S, arg);
     o->ttl = (unsigned)ttl;
     break;
+  case KEY_SITES:
+    if ((o->sites = m6_site_option(arg)) == 0)
+      argp_error(state, "--sites takes 16 to 256M bytes, as 4096, 512K or 1M, not '%s'", arg);
+    break;
+  case KEY_EVERY: o->sites = 1; break;
   case 'q': o->quiet = 1; break;
   case ARGP_KEY_ARG: /* the program: all that follows is its own */
     state->next--;
@@ -166,6 +173,9 @@ int m6_run(int argc, char **argv)
     {"out", KEY_OUT, "FILE", 0, "Write it as msgpack, with the frames that were kept", 0},
     {"level", KEY_LEVEL, "LEVEL", 0, "What to collect: memory, lite or full", 0},
     {"ttl", KEY_TTL, "SECONDS", 0, "Stop collecting after so long (300); the game goes on", 0},
+    {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
+     "Which code allocates and which leaks, from a sample in so many bytes (512K)", 0},
+    {"every-allocation", KEY_EVERY, 0, 0, "The same from every allocation: for small programs and short times", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
@@ -205,6 +215,7 @@ int m6_run(int argc, char **argv)
   l.argv = o.argv;
   l.level = o.level;
   l.ttl = o.ttl;
+  l.sites = o.sites;
   int status = launch_start(&l, shim, collector);
   if (status) return status;
   launch_wait(&l);
