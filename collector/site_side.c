@@ -8,7 +8,8 @@
 #include "kernel_samples.h"
 
 #define QUEUE_MAX 32768u
-#define REFRESH_MS 100u      /* maps are read so often at most */
+#define REFRESH_MS 10u       /* maps are read so often at most */
+#define USELESS_MAX 8u       /* doublings of that */
 #define UNSETTLED_MS 1000u   /* after a dlopen the mappings change for so long */
 
 struct queued {
@@ -21,7 +22,8 @@ struct queued {
 struct m6_site_side {
   pid_t pid;
   struct m6_symbols *symbols;
-  uint64_t tried_ns, refreshed_ns, loads_ns, loads;
+  uint64_t refreshed_ns, loads_ns, loads;
+  uint32_t useless; /* refreshes in a row that found nothing new */
   struct m6_sites sites;
   struct m6_site_counts counts, base;
   int based;
@@ -128,13 +130,9 @@ void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_recor
   }
 }
 
-struct check {
-  uint64_t *table;
-};
-static int in_table(void *arg, uint64_t key)
+static int in_table(void *table, uint64_t key)
 {
-  const struct check *k = arg;
-  const uint64_t *bucket = k->table + m6_site_bucket(m6_site_address(key));
+  const uint64_t *bucket = (const uint64_t *)table + m6_site_bucket(m6_site_address(key));
   for (uint32_t i = 0; i < M6_SITE_BUCKET; i++)
     if (m6_peek(&bucket[i]) == key) return 1;
   return 0;
@@ -172,10 +170,9 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
     s->loads = loads;
     s->loads_ns = now;
   }
-  if (s->counts.deaths_lost != s->deaths_checked || (rest && s->queued == 0)) {
-    struct check k = {m6_site_table(c->segment)};
+  if (s->counts.deaths_lost != s->deaths_checked || rest) {
     s->deaths_checked = s->counts.deaths_lost;
-    m6_sites_check(&s->sites, in_table, &k, s->sites.frame);
+    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment), s->sites.frame);
   }
   if (now - s->looked_ns < 1000000000u) return;
   s->looked_ns = now;
@@ -186,30 +183,34 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
 
 static void refresh(struct m6_site_side *s, uint64_t now)
 {
-  if (!s->symbols) {
-    if (s->pid == 0 || (s->tried_ns && now - s->tried_ns < REFRESH_MS * 1000000ull)) return;
-    s->tried_ns = s->refreshed_ns = now;
-    m6_symbols_open(s->pid, &s->symbols);
-    return;
-  }
-  if (now - s->refreshed_ns < REFRESH_MS * 1000000ull) return;
   s->refreshed_ns = now;
-  m6_symbols_refresh(s->symbols);
+  if (s->symbols) m6_symbols_refresh(s->symbols);
+  else if (s->pid) m6_symbols_open(s->pid, &s->symbols);
+}
+
+/* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more seldom: a library
+ * may come to lie where another was, and every address is known then. */
+static int unsettled(const struct m6_site_side *s, uint64_t now)
+{
+  uint64_t loaded = now - s->loads_ns, read = now - s->refreshed_ns;
+  if (!s->loads_ns || loaded > UNSETTLED_MS * 1000000ull) return 0;
+  return read >= REFRESH_MS * 1000000ull && read >= loaded / 2;
 }
 
 static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint64_t *ip, int *whole)
 {
-  uint64_t now = m6_monotonic_ns();
-  if (!s->symbols || (s->loads_ns > s->refreshed_ns) ||
-      (s->loads_ns && now - s->loads_ns < UNSETTLED_MS * 1000000ull))
-    refresh(s, now);
+  uint64_t now = m6_monotonic_ns(), read = now - s->refreshed_ns;
+  if (!s->symbols ? read >= REFRESH_MS * 1000000ull : unsettled(s, now)) refresh(s, now);
   if (!s->symbols) return 0;
   uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
-  if (*whole || (n && m6_symbols_covers(s->symbols, ip[n - 1]))) return n;
-  /* It ended in code that is not known: mapped since? */
-  uint64_t before = s->refreshed_ns;
+  if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
+  /* It ended in code that is not known: mapped since? Where that never helps (a JIT compiler's code) it is tried less and less. */
+  if (read < (REFRESH_MS << s->useless) * 1000000ull) return n;
+  uint64_t last = ip[n - 1];
   refresh(s, now);
-  return s->refreshed_ns == before ? n : m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
+  if (m6_symbols_covers(s->symbols, last)) s->useless = 0;
+  else if (s->useless < USELESS_MAX) s->useless++;
+  return m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t v)

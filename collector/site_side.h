@@ -1,7 +1,7 @@
 /* site_side.h - sampled allocations of one image: from records and stacks in its segment to statistics by site, with names.
  *
  *   m6_site_side_record   called by the drain, under the guard: copies what the record says and its stack, gives the stack's place back
- *   m6_site_side_look     foreign too: counters, what was lost
+ *   m6_site_side_look     foreign too, after the work: counters, what was lost
  *   m6_site_side_work     afterwards, on copies only: unwinds, tells the site, sums up (sites.h)
  *   m6_site_side_names    a stack's functions, innermost first, when somebody asks
  *

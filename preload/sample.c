@@ -21,7 +21,7 @@
 #include "poisson.h"
 
 #define IDLE_BYTES (256 << 10) /* without sites, a thread looks at the control line once in so many bytes */
-#define RING_KEPT_FREE 8u      /* one part of the ring in so many is kept for marks and frames */
+#define RING_KEPT_FREE 4u      /* one part of the ring in so many is kept for marks and frames */
 #define TRIES 4                /* at a word that others change */
 #define STACK_PROBES 4096u     /* pages between a stack pointer and what is known of the stack */
 #define STACK_STRIKES 8u       /* then this thread's other stacks are not probed any more */
@@ -99,7 +99,12 @@ static uint32_t frame_now(void)
   return (uint32_t)m6_peek(&m6_seg->streams[stream < M6_STREAMS ? stream : 0].presents);
 }
 
-static struct m6_site_head *head(void) { return m6_ensure(M6_OFF_SITE_HEAD, M6_PAGE) ? NULL : m6_site_head(m6_seg); }
+static struct m6_site_head *head(void)
+{
+  if (m6_ensure(M6_OFF_SITE_HEAD, M6_PAGE)) return NULL;
+  if (m6_unlikely(!m6_peek(&m6_seg->sites_used))) m6_publish(&m6_seg->sites_used, 1);
+  return m6_site_head(m6_seg);
+}
 
 static void died(uint64_t key)
 {
@@ -264,8 +269,10 @@ void m6_site_sample(const void *p, uint64_t bytes)
     return;
   }
   int e = errno;
-  if (!t->site_random)
-    t->site_random = m6_now() ^ (uint64_t)(uintptr_t)t << 20 ^ (uint64_t)(uint32_t)syscall(SYS_gettid) << 48;
+  if (!t->site_random) {
+    uint64_t seed = m6_now() ^ (uint64_t)(uintptr_t)t << 20 ^ (uint64_t)(uint32_t)syscall(SYS_gettid) << 48;
+    t->site_random = m6_poisson_random(&seed) | 1;
+  }
   if (t->site_interval != interval) { /* sampling begins with this block: no bytes of it are passed yet */
     t->site_interval = interval;
     t->site_left = interval > 1 ? (int64_t)m6_poisson_gap(&t->site_random, interval) - (int64_t)bytes : -1;
