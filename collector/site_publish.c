@@ -2,12 +2,8 @@
 #include "site_publish.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAMES 48u          /* functions of one row */
-#define STACK_TEXT 3800u   /* bytes of its text */
 
 static struct m6_snap_amount amount(const struct m6_site_sum *sum)
 {
@@ -59,44 +55,12 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown)
   return n;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------------------- */
-
-static size_t put(char *text, size_t at, const char *from)
-{
-  for (; *from && at < STACK_TEXT; from++) text[at++] = (unsigned char)*from < 32 || *from == 127 ? '?' : *from;
-  return at;
-}
-
-static size_t stack_text(struct m6_site_side *side, uint32_t stack, char text[STACK_TEXT + 64])
-{
-  static struct m6_sym_name names[NAMES + M6_SYM_INLINE_MAX];
-  uint32_t n = m6_site_side_names(side, stack, names, NAMES);
-  size_t at = 0, whole = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    char line[24];
-    if (i) text[at++] = '\n';
-    if (names[i].inlined) text[at++] = '^';
-    at = put(text, at, names[i].function);
-    text[at++] = '\t';
-    at = put(text, at, names[i].module);
-    text[at++] = '\t';
-    if (names[i].file) {
-      snprintf(line, sizeof line, ":%u", names[i].line);
-      at = put(text, put(text, at, names[i].file), line);
-    }
-    if (at >= STACK_TEXT) return whole; /* without this line */
-    whole = at;
-  }
-  return whole;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
 
 static void put_row(struct m6_site_side *side, const struct m6_capture *c, const struct m6_site *site,
                     const struct m6_site_text *text, struct m6_snap_site *to)
 {
   const struct m6_sites *s = m6_site_side_sites(side);
-  char stack[STACK_TEXT + 64];
   *to = (struct m6_snap_site){.made = amount(&site->made),
                               .in_frames = amount(&site->in_frames),
                               .live = amount(&site->live),
@@ -117,9 +81,9 @@ static void put_row(struct m6_site_side *side, const struct m6_capture *c, const
     to->scope_offset = text->put(text->arg, name, &to->scope_bytes);
   }
   if (site == s->list) return; /* (other) has no place of its own */
-  to->stack_bytes = (uint32_t)stack_text(side, site->stack, stack);
-  stack[to->stack_bytes] = 0;
-  to->stack_offset = text->put(text->arg, stack, &to->stack_bytes);
+  const char *stack = m6_site_side_text(side, site->stack);
+  to->unnamed = stack == NULL;
+  if (stack) to->stack_offset = text->put(text->arg, stack, &to->stack_bytes);
 }
 
 uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
@@ -153,6 +117,8 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   }
   if (to->interval == 0) to->interval = 1; /* it was switched off meanwhile; what there is stays */
   uint32_t count = choose(s, shown);
+  for (uint32_t i = 0; i < count; i++) m6_site_side_text(side, shown[i]->stack);
+  if (snap->state != M6_COLLECTING) m6_site_side_wait(side);
   for (uint32_t i = 0; i < count; i++) put_row(side, c, shown[i], text, &rows[i]);
   return to->row_count = count;
 }

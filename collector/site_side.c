@@ -22,7 +22,8 @@ struct queued {
 struct m6_site_side {
   pid_t pid;
   struct m6_symbols *symbols;
-  uint64_t refreshed_ns, loads_ns, loads;
+  uint64_t refreshed_ns, loads_ns;
+  uint32_t known_loads; /* dlopens before the mappings were last read */
   uint32_t useless; /* refreshes in a row that found nothing new */
   struct m6_sites sites;
   struct m6_site_counts counts, base;
@@ -34,6 +35,7 @@ struct m6_site_side {
   unsigned char *buffer;
 
   struct m6_site_stacks stacks;
+  struct m6_site_names *names;
 
   uint8_t age[M6_STACK_GRANULES]; /* looks since which a granule has been taken, and never seen in a record */
   uint64_t looked_ns;
@@ -48,7 +50,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid)
   s->buffer = malloc(M6_SITE_QUEUE_BYTES);
   int e = m6_sites_init(&s->sites);
   e |= m6_site_stacks_init(&s->stacks);
-  if (!e && s->queue && s->buffer) return s;
+  if (!e && s->queue && s->buffer && (s->names = m6_site_names_open(&s->stacks))) return s;
   m6_site_side_close(s);
   return NULL;
 }
@@ -56,6 +58,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid)
 void m6_site_side_close(struct m6_site_side *s)
 {
   if (!s) return;
+  m6_site_names_close(s->names);
   m6_sites_close(&s->sites);
   m6_site_stacks_free(&s->stacks);
   free(s->queue);
@@ -154,7 +157,7 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
 {
   if (!s || !c->segment || m6_peek(&m6_segment_header(c->segment)->sites_used) == 0) return;
   struct m6_site_head *h = m6_site_head(c->segment);
-  uint64_t now = m6_monotonic_ns(), loads = m6_peek(&m6_segment_header(c->segment)->loads);
+  uint64_t now = m6_monotonic_ns();
   struct m6_site_counts is = s->counts;
   is.samples = m6_peek(&h->samples);
   is.dropped = m6_peek(&h->dropped);
@@ -166,10 +169,6 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.samples = is.samples - s->base.samples;
   s->counts.dropped = is.dropped - s->base.dropped;
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
-  if (loads != s->loads) {
-    s->loads = loads;
-    s->loads_ns = now;
-  }
   if (s->counts.deaths_lost != s->deaths_checked || rest) {
     s->deaths_checked = s->counts.deaths_lost;
     m6_sites_check(&s->sites, in_table, m6_site_table(c->segment), s->sites.frame);
@@ -197,10 +196,22 @@ static int unsettled(const struct m6_site_side *s, uint64_t now)
   return read >= REFRESH_MS * 1000000ull && read >= loaded / 2;
 }
 
-static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint64_t *ip, int *whole)
+/* Is it from after a dlopen that came after the mappings were last read? */
+static int is_news(struct m6_site_side *s, uint32_t loads)
+{
+  uint32_t ahead = (loads - s->known_loads) & M6_SITE_LOADS_MASK;
+  if (ahead == 0 || ahead > M6_SITE_LOADS_MASK / 2) return 0;
+  s->known_loads = loads;
+  return 1;
+}
+
+static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint32_t loads, uint64_t *ip, int *whole)
 {
   uint64_t now = m6_monotonic_ns(), read = now - s->refreshed_ns;
-  if (!s->symbols ? read >= REFRESH_MS * 1000000ull : unsettled(s, now)) refresh(s, now);
+  int news = is_news(s, loads);
+  if (news) s->loads_ns = now;
+  if (news && s->symbols) refresh(s, now);
+  else if (!s->symbols ? read >= REFRESH_MS * 1000000ull : unsettled(s, now)) refresh(s, now);
   if (!s->symbols) return 0;
   uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
   if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
@@ -219,17 +230,6 @@ static uint64_t mix(uint64_t hash, uint64_t v)
   return hash ^ hash >> 29;
 }
 
-/* Where the game may be cut off from libc's first functions (stripped, no rules there), their names tell. */
-static int begins_a_thread(struct m6_site_side *s, struct m6_sym_place place)
-{
-  static const char *const firsts[] = {"_start", "main", "start_thread", "__libc_start_call_main", "__libc_start_main"};
-  struct m6_sym_name names[M6_SYM_INLINE_MAX];
-  int n = m6_symbols_place_names(s->symbols, place, names, M6_SYM_INLINE_MAX);
-  for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
-    if (!strcmp(names[n - 1].function, firsts[i])) return 1;
-  return 0;
-}
-
 /* The queued sample's stack: its number, and the code of its innermost calls. 0: none. */
 static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *code)
 {
@@ -242,7 +242,7 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
     return 0;
   }
   q->state.stack = s->buffer + q->stack_at;
-  uint32_t n = unwind(s, &q->state, ip, &whole), first = 0;
+  uint32_t n = unwind(s, &q->state, q->flags >> M6_SITE_LOADS_SHIFT, ip, &whole), first = 0;
   s->counts.stacks++;
   memset(place, 0, sizeof place);
   for (uint32_t i = 0; i < n; i++) place[i] = m6_symbols_place(s->symbols, ip[i], i ? M6_SYM_RETURN : 0);
@@ -253,7 +253,7 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   int fresh;
   uint32_t number = m6_site_stacks_keep(&s->stacks, place + first, n - first, &fresh);
   struct m6_site_stacked *k = s->stacks.list[number];
-  if (fresh) k->whole = whole || begins_a_thread(s, place[n - 1]);
+  if (fresh) k->whole = (uint32_t)whole;
   s->counts.whole += number ? k->whole : (uint32_t)whole;
   return number;
 }
@@ -296,11 +296,10 @@ struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack) { return s->stacks.list[stack]; }
 
-uint32_t m6_site_side_names(struct m6_site_side *s, uint32_t stack, struct m6_sym_name *out, uint32_t most)
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
 {
-  const struct m6_site_stacked *k = s->stacks.list[stack];
-  uint32_t n = 0;
-  for (uint32_t i = 0; s->symbols && i < k->count && n < most; i++)
-    n += (uint32_t)m6_symbols_place_names(s->symbols, k->place[i], out + n, (int)(most - n));
-  return n;
+  if (stack == 0 || !s->symbols) return "";
+  return m6_site_names_text(s->names, s->symbols, stack);
 }
+
+void m6_site_side_wait(struct m6_site_side *s) { m6_site_names_wait(s->names); }

@@ -3,7 +3,7 @@
  *   m6_site_side_record   called by the drain, under the guard: copies what the record says and its stack, gives the stack's place back
  *   m6_site_side_look     foreign too, after the work: counters, what was lost
  *   m6_site_side_work     afterwards, on copies only: unwinds, tells the site, sums up (sites.h)
- *   m6_site_side_names    a stack's functions, innermost first, when somebody asks
+ *   m6_site_side_text     a stack's functions, innermost first, when somebody asks
  *
  * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever lies there now.
  * The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks, M6_SITE_QUEUE_BYTES on their way.
@@ -13,7 +13,7 @@
 #define M6_SITE_SIDE_H
 
 #include "capture.h"
-#include "site_stacks.h"
+#include "site_names.h"
 #include "sites.h"
 
 #define M6_SITE_QUEUE_BYTES (4u << 20)
@@ -36,7 +36,8 @@ struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);
-/* Functions from the innermost one on, inlined ones by themselves; how many. */
-uint32_t m6_site_side_names(struct m6_site_side *s, uint32_t stack, struct m6_sym_name *out, uint32_t most);
+/* The stack's functions as text (site_names.h); NULL: asked for, not known yet. And waits until what was asked for is known. */
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack);
+void m6_site_side_wait(struct m6_site_side *s);
 
 #endif

@@ -68,7 +68,8 @@ uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *state, uin
 uint32_t m6_symbols_unwind_whole(struct m6_symbols *y, const struct m6_user_state *state, uint64_t *ip, uint32_t most,
                                  int *whole);
 /* An address for keeps: another library may come to lie there, but this says which one it was now. Its names can be asked for
- * until close. flags as for names. */
+ * until close, by ONE other thread too, while this one refreshes and unwinds and does not ask for names itself: reading a large
+ * file's debug information takes long. flags as for names. */
 struct m6_sym_place {
   const void *file; /* NULL: in no file; then offset is an address */
   uint64_t offset;

@@ -233,7 +233,7 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
 
 static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
 {
-  unsigned flags = 0, label = 0;
+  unsigned flags = ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT, label = 0;
   uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
   if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) {
     m6_shared_add(&h->dropped, 1);

@@ -33,6 +33,8 @@
 /* flags of M6_REC_SITE */
 #define M6_SITE_SCOPED 1u    /* label is a scope that was open */
 #define M6_SITE_UNTRACKED 2u /* its bucket was full: its death will not be known */
+#define M6_SITE_LOADS_SHIFT 2 /* above: the low bits of header.loads, for whoever looks up what was mapped then */
+#define M6_SITE_LOADS_MASK 63u
 
 #define M6_SITE_NUMBER_BITS 19
 #define M6_SITE_UNITS 2u

@@ -27,6 +27,7 @@ struct m6_snap_site {
   double growth, growth_error;        /* bytes a frame (a second); NaN when unknown */
   double age;                         /* of what lives, mean; NaN when nothing does */
   uint32_t oldest, suspect;           /* suspect: it grows, and still does */
+  uint32_t unnamed, free_;            /* unnamed: the stack's names are still being looked up */
 };
 
 struct m6_snap_sites {
@@ -42,6 +43,6 @@ struct m6_snap_sites {
   uint64_t stacks, stacks_whole; /* unwound; to a thread's first function */
 };
 
-_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 7 * 8, "size must not change within a version");
+_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 8 * 8, "size must not change within a version");
 
 #endif

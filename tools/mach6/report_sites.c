@@ -77,7 +77,7 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
   struct m6_site_line line[LINES];
   int n = m6_site_lines(s, r, line, LINES), at = own(line, n), library = at;
   if (n == 0) {
-    fputs(r->made.samples ? "(other places)\n" : "(no stack)\n", p->to);
+    fputs(r->unnamed ? "(its name is being looked up)\n" : "(places without a stack)\n", p->to);
     return;
   }
   while (at < n - 1 && m6_site_is_library(&line[at])) at++;
