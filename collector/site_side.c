@@ -9,6 +9,7 @@
 
 #define QUEUE_MAX 32768u
 #define REFRESH_MS 10u       /* maps are read so often at most */
+#define UNSETTLED_EVERY_MS 1u
 #define USELESS_MAX 8u       /* doublings of that */
 #define UNSETTLED_MS 1000u   /* after a dlopen the mappings change for so long */
 
@@ -188,12 +189,12 @@ static void refresh(struct m6_site_side *s, uint64_t now)
 }
 
 /* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more seldom: a library
- * may come to lie where another was, and every address is known then. */
+ * may come to lie where another was, and every address is known then. Between two batches: those of a batch are older than it. */
 static int unsettled(const struct m6_site_side *s, uint64_t now)
 {
   uint64_t loaded = now - s->loads_ns, read = now - s->refreshed_ns;
   if (!s->loads_ns || loaded > UNSETTLED_MS * 1000000ull) return 0;
-  return read >= REFRESH_MS * 1000000ull && read >= loaded / 2;
+  return read >= UNSETTLED_EVERY_MS * 1000000ull && read >= loaded / 4;
 }
 
 /* Is it from after a dlopen that came after the mappings were last read? */
@@ -210,8 +211,7 @@ static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint
   uint64_t now = m6_monotonic_ns(), read = now - s->refreshed_ns;
   int news = is_news(s, loads);
   if (news) s->loads_ns = now;
-  if (news && s->symbols) refresh(s, now);
-  else if (!s->symbols ? read >= REFRESH_MS * 1000000ull : unsettled(s, now)) refresh(s, now);
+  if (s->symbols ? news : read >= REFRESH_MS * 1000000ull) refresh(s, now);
   if (!s->symbols) return 0;
   uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
   if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
@@ -283,9 +283,11 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
     k->samples++;
     if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
   }
+  uint64_t now = m6_monotonic_ns();
+  if (s->symbols && unsettled(s, now)) refresh(s, now);
   uint32_t percent = s->granules * 100 / M6_STACK_GRANULES;
   s->queued = s->buffered = s->granules = 0;
-  m6_sites_tick(&s->sites, (uint32_t)c->boundaries, m6_monotonic_ns());
+  m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
   return percent > 100 ? 100 : percent;
 }
 
