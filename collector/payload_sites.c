@@ -28,10 +28,11 @@ static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r)
   return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "scope",
                    text(m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes), "stack", stack(s, r), "made",
                    amount(&r->made), "in_frames", amount(&r->in_frames), "live", amount(&r->live), "same_frame",
-                   amount(&r->same_frame), "peak_bytes", m6_json_real(r->peak), "dead_blocks", m6_json_real(r->dead_blocks),
-                   "lifetime_frames", m6_json_real(r->dead_blocks > 0 ? r->dead_frames / r->dead_blocks : NAN), "growth",
-                   m6_json_real(r->growth), "growth_ci", m6_json_real(r->growth_error), "age_frames", m6_json_real(r->age),
-                   "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
+                   amount(&r->same_frame), "peak_bytes", m6_json_real(r->peak), "dead_blocks",
+                   m6_json_real(r->dead_blocks), "lifetime_frames",
+                   m6_json_real(r->dead_blocks > 0 ? r->dead_frames / r->dead_blocks : NAN), "growth",
+                   m6_json_real(r->growth), "growth_ci", m6_json_real(r->growth_error), "age_frames",
+                   m6_json_real(r->age), "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
 }
 
 json_t *m6_payload_sites(const struct m6_snapshot *s)
@@ -40,18 +41,18 @@ json_t *m6_payload_sites(const struct m6_snapshot *s)
   if (h->interval == 0) return json_null();
   json_t *rows = json_array();
   for (uint32_t i = 0; i < h->row_count; i++) json_array_append_new(rows, row(s, &m6_snap_sites_rows(s)[i]));
-  json_t *o = json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "interval_bytes", m6_json_u64(h->interval),
-                        "growth_per", h->per_second ? "second" : "frame", "sites", m6_json_u64(h->sites), "made",
-                        amount(&h->made), "in_frames", amount(&h->in_frames), "live", amount(&h->live), "exact_bytes",
-                        m6_json_u64(h->exact_bytes), "exact_count", m6_json_u64(h->exact_count), "exact_live_bytes",
-                        json_integer(h->exact_live), "peak_bytes", m6_json_real(h->peak));
+  json_t *o = json_pack(
+    "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "interval_bytes", m6_json_u64(h->interval), "growth_per",
+    h->per_second ? "second" : "frame", "sites", m6_json_u64(h->sites), "made", amount(&h->made), "in_frames",
+    amount(&h->in_frames), "live", amount(&h->live), "exact_bytes", m6_json_u64(h->exact_bytes), "exact_count",
+    m6_json_u64(h->exact_count), "exact_live_bytes", json_integer(h->exact_live), "peak_bytes", m6_json_real(h->peak));
   json_object_set_new(o, "losses",
                       json_pack("{s:o, s:o, s:o, s:o, s:o}", "dropped", m6_json_u64(h->dropped), "stackless",
                                 m6_json_u64(h->stackless), "untracked", m6_json_u64(h->untracked), "deaths_lost",
                                 m6_json_u64(h->deaths_lost), "refused", m6_json_u64(h->refused)));
   json_object_set_new(o, "samples", m6_json_u64(h->samples));
-  json_object_set_new(o, "stacks",
-                      json_pack("{s:o, s:o}", "unwound", m6_json_u64(h->stacks), "whole", m6_json_u64(h->stacks_whole)));
+  json_object_set_new(
+    o, "stacks", json_pack("{s:o, s:o}", "unwound", m6_json_u64(h->stacks), "whole", m6_json_u64(h->stacks_whole)));
   json_object_set_new(o, "rows", rows);
   return o;
 }

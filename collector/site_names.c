@@ -25,7 +25,7 @@ struct m6_site_names {
   uint32_t *queue; /* M6_SITE_STACKS_MAX: each stack is asked for once */
   uint32_t asked, done;
   int stop;
-  char **text;      /* by stack */
+  char **text; /* by stack */
   uint8_t *wanted;
 };
 

@@ -8,16 +8,16 @@
 #include "kernel_samples.h"
 
 #define QUEUE_MAX 32768u
-#define REFRESH_MS 10u       /* maps are read so often at most */
+#define REFRESH_MS 10u /* maps are read so often at most */
 #define UNSETTLED_EVERY_MS 1u
-#define USELESS_MAX 8u       /* doublings of that */
-#define UNSETTLED_MS 1000u   /* after a dlopen the mappings change for so long */
+#define USELESS_MAX 8u     /* doublings of that */
+#define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
 
 struct queued {
   uint64_t key, bytes;
   uint32_t frame, interval, scope, flags;
   uint32_t death;
-  uint32_t stack_at; /* in the buffer; 0xffffffff: none */
+  uint32_t stack_at, words; /* in the buffer; 0xffffffff: none */
   struct m6_user_state state;
 };
 struct m6_site_side {
@@ -25,7 +25,7 @@ struct m6_site_side {
   struct m6_symbols *symbols;
   uint64_t refreshed_ns, loads_ns;
   uint32_t known_loads; /* dlopens before the mappings were last read */
-  uint32_t useless; /* refreshes in a row that found nothing new */
+  uint32_t useless;     /* refreshes in a row that found nothing new */
   struct m6_sites sites;
   struct m6_site_counts counts, base;
   int based;
@@ -34,6 +34,7 @@ struct m6_site_side {
   struct queued *queue;
   uint32_t queued, buffered, granules;
   unsigned char *buffer;
+  uint64_t unpacked[M6_SITE_STACK_BYTES / 8];
 
   struct m6_site_stacks stacks;
   struct m6_site_names *names;
@@ -83,11 +84,13 @@ static void copy_stack(struct m6_site_side *s, void *segment, uint32_t first, ui
   const struct m6_site_stack *from = m6_site_stack(segment, first);
   struct m6_site_stack head;
   memcpy(&head, from, sizeof head);
-  uint32_t most = granules * M6_STACK_GRANULE - (uint32_t)sizeof head, bytes = head.bytes > most ? most : (uint32_t)head.bytes;
-  if (bytes > M6_SITE_QUEUE_BYTES - s->buffered) return;
+  uint32_t most = granules * M6_STACK_GRANULE - (uint32_t)sizeof head;
+  if (head.words > most / 8 || head.bytes > M6_SITE_STACK_BYTES || head.bytes % 8) return;
+  if (head.words * 8 > M6_SITE_QUEUE_BYTES - s->buffered) return;
   q->stack_at = s->buffered;
-  memcpy(s->buffer + s->buffered, from + 1, bytes);
-  s->buffered += (bytes + 15) & ~15u;
+  q->words = head.words;
+  memcpy(s->buffer + s->buffered, from + 1, head.words * 8);
+  s->buffered += head.words * 8;
   q->state = (struct m6_user_state){.ip = head.ip,
                                     .sp = head.sp,
                                     .bp = head.bp,
@@ -96,7 +99,25 @@ static void copy_stack(struct m6_site_side *s, void *segment, uint32_t first, ui
                                     .r13 = head.r13,
                                     .r14 = head.r14,
                                     .r15 = head.r15,
-                                    .bytes = bytes};
+                                    .bytes = head.bytes};
+}
+
+/* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. */
+static int unpack(struct m6_site_side *s, struct queued *q)
+{
+  const uint64_t *at = (const uint64_t *)(s->buffer + q->stack_at), *end = at + q->words;
+  uint32_t words = q->state.bytes / 8;
+  for (uint32_t i = 0; i < words; i += 64) {
+    if (at == end) return 0;
+    uint64_t bits = *at++;
+    for (uint32_t k = 0; k < 64 && i + k < words; k++) {
+      int there = bits >> k & 1;
+      if (there && at == end) return 0;
+      s->unpacked[i + k] = there ? *at++ : 0;
+    }
+  }
+  q->state.stack = (const unsigned char *)s->unpacked;
+  return 1;
 }
 
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units)
@@ -237,11 +258,10 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   struct m6_sym_place place[M6_SITE_FRAMES_MAX];
   int whole = 0;
   *code = 0;
-  if (q->stack_at == UINT32_MAX) {
+  if (q->stack_at == UINT32_MAX || !unpack(s, q)) {
     s->counts.none++;
     return 0;
   }
-  q->state.stack = s->buffer + q->stack_at;
   uint32_t n = unwind(s, &q->state, q->flags >> M6_SITE_LOADS_SHIFT, ip, &whole), first = 0;
   s->counts.stacks++;
   memset(place, 0, sizeof place);
@@ -296,7 +316,10 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
-const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack) { return s->stacks.list[stack]; }
+const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)
+{
+  return s->stacks.list[stack];
+}
 
 const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
 {

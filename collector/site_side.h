@@ -19,8 +19,8 @@
 #define M6_SITE_QUEUE_BYTES (4u << 20)
 #define M6_GRANULE_LOST_S 5u
 
-struct m6_site_counts { /* of stacks */
-  uint64_t stacks, whole, none; /* unwound; to the thread's first function; samples that came without */
+struct m6_site_counts {                   /* of stacks */
+  uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
 };
 

@@ -106,7 +106,7 @@ static void bury(struct m6_sites *s, const struct m6_site_live *l, uint32_t fram
   add(&s->live, l, -1);
   site->dead_blocks += l->blocks;
   site->dead_frames += l->blocks * age;
-  while (age >> class && class < M6_SITE_LIVES - 1) class++;
+  while (age >> class && class < M6_SITE_LIVES - 1) class ++;
   site->lives[class] += l->blocks;
   if (age == 0 && l->frame != 0) add(&site->same_frame, l, 1);
 }

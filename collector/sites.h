@@ -32,11 +32,11 @@
 #define M6_SITE_LIVES 20u /* classes of lifetimes: 0 frames, 1, 2-3, 4-7, ... */
 
 struct m6_site_sum {
-  double blocks, bytes;  /* estimates */
-  double variance;       /* of bytes */
+  double blocks, bytes; /* estimates */
+  double variance;      /* of bytes */
   uint64_t samples;
 };
-struct m6_site_range { /* 95 % */
+struct m6_site_range {     /* 95 % */
   double low, high, error; /* error: standard error */
 };
 struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum);
@@ -50,8 +50,8 @@ struct m6_site {
   uint32_t stack;                     /* the first stack that was seen here */
   struct m6_site_sum made, in_frames; /* in_frames: after the first present */
   struct m6_site_sum live;
-  struct m6_site_sum same_frame; /* died in the frame they were born in */
-  double peak;                   /* most bytes live at one time */
+  struct m6_site_sum same_frame;   /* died in the frame they were born in */
+  double peak;                     /* most bytes live at one time */
   double dead_blocks, dead_frames; /* blocks whose death is known, and their lifetimes' sum */
   double lives[M6_SITE_LIVES];     /* of them, by lifetime */
   float points[M6_SITE_POINTS];    /* bytes live at ticks */

@@ -44,13 +44,12 @@ static int is(const struct m6_site_line *l, const char *name)
 
 int m6_site_is_allocator(const struct m6_site_line *l)
 {
-  static const char *const names[] = {"malloc",         "calloc",       "realloc",       "reallocarray", "memalign",
-                                      "posix_memalign", "aligned_alloc", "valloc",       "pvalloc",      "g_malloc",
-                                      "g_malloc0",      "g_malloc_n",   "g_malloc0_n",   "g_realloc",    "g_slice_alloc",
-                                      "g_slice_alloc0", "SDL_malloc",   "SDL_calloc",    "SDL_realloc",  "SDL_malloc_REAL",
-                                      "SDL_calloc_REAL", "SDL_realloc_REAL", "operator new", "operator new[]",
-                                      "strdup",         "__strdup",     "strndup",       "xmalloc",      "xcalloc",
-                                      "xrealloc"};
+  static const char *const names[] = {
+    "malloc",        "calloc",          "realloc",         "reallocarray",     "memalign",     "posix_memalign",
+    "aligned_alloc", "valloc",          "pvalloc",         "g_malloc",         "g_malloc0",    "g_malloc_n",
+    "g_malloc0_n",   "g_realloc",       "g_slice_alloc",   "g_slice_alloc0",   "SDL_malloc",   "SDL_calloc",
+    "SDL_realloc",   "SDL_malloc_REAL", "SDL_calloc_REAL", "SDL_realloc_REAL", "operator new", "operator new[]",
+    "strdup",        "__strdup",        "strndup",         "xmalloc",          "xcalloc",      "xrealloc"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (is(l, names[i])) return 1;
   return begins(l, "operator new(") || begins(l, "operator new[](") || begins(l, "__gnu_cxx::new_allocator<") ||

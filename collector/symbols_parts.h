@@ -58,7 +58,7 @@ struct m6_sym_table {
 };
 struct m6_symbols {
   pthread_mutex_t lock; /* recursive: texts; whole refreshes; opening files */
-  pid_t pid, own_pid; /* as the caller counts; as the target's own namespace counts */
+  pid_t pid, own_pid;   /* as the caller counts; as the target's own namespace counts */
   uid_t uid;
   char root[64];
   struct m6_sym_range *ranges;

@@ -186,6 +186,27 @@ static uint32_t take_granules(struct m6_site_head *h, uint32_t n)
   return 0;
 }
 
+/* Words of the stack from s->sp to `end` that may be addresses, as shm/sites.h has it; until the room for them is used up. */
+static void copy_words(struct m6_site_stack *s, uintptr_t end, uint32_t most, uint32_t room)
+{
+  const uint64_t *from = (const uint64_t *)(uintptr_t)s->sp;
+  uint64_t *to = (uint64_t *)(s + 1), *limit = to + room, *at = to;
+  uint32_t words = (uint32_t)((end - s->sp < most ? end - s->sp : most) / 8), i = 0;
+  while (i < words && limit - at > 64) { /* a whole block fits */
+    uint64_t *bits = at++, seen = 0;
+    uint32_t n = words - i < 64 ? words - i : 64;
+    for (uint32_t k = 0; k < n; k++) {
+      uint64_t word = from[i + k];
+      *at = word;
+      if (m6_site_may_be_address(word)) seen |= 1ull << k, at++;
+    }
+    *bits = seen;
+    i += n;
+  }
+  s->bytes = i * 8;
+  s->words = (uint32_t)(at - to);
+}
+
 /* Copies registers and stack of here: the collector unwinds through us. 1 + first granule, and how many. */
 static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uint32_t *granules)
 {
@@ -193,15 +214,17 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
   struct m6_thread *t = &m6_self;
   uintptr_t sp = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15; /* near enough for the bounds */
   uint32_t most = m6_peek(&m6_seg->site_stack), first = 0;
+  uint32_t n = t->site_interval == 1 ? M6_SITE_GRANULES_MAX_EVERY : M6_SITE_GRANULES_MAX;
   if (most > M6_SITE_STACK_BYTES || most < STACK_LEAST) most = M6_SITE_STACK_BYTES;
-  uintptr_t end = stack_end(t, sp);
-  uint64_t bytes = end - sp + 256;
-  if (bytes > most) bytes = most;
-  uint32_t n = (uint32_t)(bytes + sizeof(struct m6_site_stack) + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
+  uintptr_t end = stack_end(t, sp) & ~(uintptr_t)7;
+  uint64_t bytes = end - sp + STACK_LEAST; /* one bit more a word, and a block to spare */
+  bytes += bytes / 64 + 65 * 8 + sizeof(struct m6_site_stack);
+  if (bytes < n * M6_STACK_GRANULE) n = (uint32_t)(bytes + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
   while (n && !(first = take_granules(h, n))) n /= 2;
   if (!first) return 0;
+  uint64_t run = (1ull << n) - 1;
   if (m6_ensure(M6_OFF_STACKS + (first - 1) * M6_STACK_GRANULE, n * M6_STACK_GRANULE)) {
-    m6_shared_and(&h->taken[(first - 1) / 64], ~(((1ull << n) - 1) << (first - 1) % 64));
+    m6_shared_and(&h->taken[(first - 1) / 64], ~(run << (first - 1) % 64));
     return 0;
   }
   struct m6_site_stack *s = m6_site_stack(m6_seg, first - 1);
@@ -217,14 +240,14 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
                    :
                    : "r"(s)
                    : "rax", "memory");
-  bytes = n * M6_STACK_GRANULE - sizeof *s;
-  if (bytes > end - s->sp) bytes = end - s->sp;
-  s->bytes = bytes;
-  memcpy(s + 1, (const void *)(uintptr_t)s->sp, bytes);
-  *granules = n;
+  copy_words(s, end, most, (n * M6_STACK_GRANULE - (uint32_t)sizeof *s) / 8);
+  /* What was not needed goes back at once. */
+  uint32_t used = (uint32_t)(sizeof *s + s->words * 8 + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
+  if (used < n) m6_shared_and(&h->taken[(first - 1) / 64], ~((run & ~((1ull << used) - 1)) << (first - 1) % 64));
+  *granules = used;
   return first;
 #else
-  (void)h, (void)granules, (void)take_granules, (void)stack_end;
+  (void)h, (void)granules, (void)take_granules, (void)stack_end, (void)copy_words;
   return 0;
 #endif
 }

@@ -7,10 +7,11 @@
 #define M6_RING_BYTES (4u << 20) /* all rings of one target together, sampled allocations and their stacks included */
 #define M6_SITE_BYTES (1u << 20) /* of these: sampled allocations that live, and stacks on their way */
 #define M6_SITE_TABLE 32768u     /* sampled allocations that live at one time and whose end will be known */
-#define M6_SITE_INTERVAL (512u << 10)     /* mean bytes between two samples, unless told otherwise */
-#define M6_SITE_STACK_BYTES (16384u - 72) /* of a stack copied with a sample at most */
-#define M6_SITE_STACK_BYTES_EVERY                                                                                      \
-  (2048u - 72)                /* the same when every allocation is a sample: more of them, each smaller */
+#define M6_SITE_INTERVAL (512u << 10)         /* mean bytes between two samples, unless told otherwise */
+#define M6_SITE_STACK_BYTES (48u << 10)       /* of a stack that a sample reaches at most */
+#define M6_SITE_STACK_BYTES_EVERY (16u << 10) /* the same when every allocation is a sample */
+#define M6_SITE_GRANULES_MAX 16u /* of 1 KiB that one stack may take, once what can be no address is left out */
+#define M6_SITE_GRANULES_MAX_EVERY 3u
 #define M6_SITES_MAX 2048     /* sites (stack and scope) told apart; the last one takes the rest */
 #define M6_SITES_SHOWN 192    /* of these in a snapshot: those that lead in anything */
 #define M6_SITE_FRAMES_MAX 96 /* callers of one site */

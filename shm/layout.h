@@ -120,7 +120,7 @@ struct m6_header {
   uint64_t brk_now;         /* and when the shim last looked */
   uint64_t preboot_allocs;  /* allocations before the shim could read its environment; already in slot 0 */
 
-  char name[64]; /* program_invocation_short_name, NUL-terminated */
+  char name[64];       /* program_invocation_short_name, NUL-terminated */
   uint64_t loads;      /* calls of dlopen so far, each counted before it is done; shared add by the shim */
   uint32_t sites_used; /* 1: the site head is there, and may be read; written by the shim */
   uint8_t page_free[1024 - 332];

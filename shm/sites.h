@@ -8,7 +8,9 @@
  *                    depth = 1 + first granule of its stack, 0 when there was no room for one
  *         CONTINUED  word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48;
  *                    word 2 = frame << 32 | interval
- *   - its stack, into granules of the pool: registers, then bytes from the stack pointer upwards;
+ *   - its stack, into granules of the pool: registers, then the words from the stack pointer upwards that may be addresses: an unwinder
+ *     needs return addresses and saved frame pointers, and large frames are full of other things. For each 64 words of stack one word
+ *     whose bits say which of them follow;
  *   - its key, into the table of live samples;
  *   - when the block is given back, its key out of the table, then M6_REC_FREE: clock, word 1 = key, count = frame.
  * A key is an address and a number: (address / 8) << 19 | number of the sample. Two blocks that have one address at different times
@@ -31,8 +33,8 @@
 #include "order.h"
 
 /* flags of M6_REC_SITE */
-#define M6_SITE_SCOPED 1u    /* label is a scope that was open */
-#define M6_SITE_UNTRACKED 2u /* its bucket was full: its death will not be known */
+#define M6_SITE_SCOPED 1u     /* label is a scope that was open */
+#define M6_SITE_UNTRACKED 2u  /* its bucket was full: its death will not be known */
 #define M6_SITE_LOADS_SHIFT 2 /* above: the low bits of header.loads, for whoever looks up what was mapped then */
 #define M6_SITE_LOADS_MASK 63u
 
@@ -67,8 +69,11 @@ struct m6_site_head {                     /* one page */
 
 struct m6_site_stack { /* what a stack's first granule begins with */
   uint64_t ip, sp, bp, bx, r12, r13, r14, r15;
-  uint64_t bytes; /* that follow, from sp upwards */
+  uint32_t bytes; /* of stack that is described, from sp upwards; a multiple of 8 */
+  uint32_t words; /* that follow, the words of bits included */
 };
+/* Can it be an address of user space? Small numbers, floating-point numbers, colours and text are not. */
+static inline int m6_site_may_be_address(uint64_t word) { return word - 65536 < (1ull << 47) - 65536; }
 
 static inline struct m6_site_head *m6_site_head(void *segment)
 {
@@ -94,7 +99,7 @@ static inline uint64_t m6_site_run(uint64_t word, uint32_t n)
 }
 
 _Static_assert(sizeof(struct m6_site_head) == M6_PAGE, "the head is one page");
-_Static_assert(sizeof(struct m6_site_stack) == 72, "registers and a length");
+_Static_assert(sizeof(struct m6_site_stack) == 72, "registers and lengths");
 M6_AT(struct m6_site_head, samples, 128);
 
 #endif

@@ -21,8 +21,9 @@ static uint64_t handoffs = 100000;
 /* One function for each thread, so that each is a site of its own. */
 #define GIVER(n)                                                                                                       \
   static APART void *giver_##n(size_t bytes) { return got(&given[n], malloc(bytes)); }
-GIVER(0) GIVER(1) GIVER(2) GIVER(3) GIVER(4) GIVER(5) GIVER(6) GIVER(7)
-static void *(*const give[THREADS])(size_t) = {giver_0, giver_1, giver_2, giver_3, giver_4, giver_5, giver_6, giver_7};
+GIVER(0)
+GIVER(1) GIVER(2) GIVER(3) GIVER(4) GIVER(5) GIVER(6) GIVER(7) static void *(*const give[THREADS])(size_t) = {
+  giver_0, giver_1, giver_2, giver_3, giver_4, giver_5, giver_6, giver_7};
 
 static APART void *resize(unsigned me, void *p, size_t bytes) { return got(&resized[me], realloc(p, bytes)); }
 
@@ -42,7 +43,8 @@ static void *run(void *arg)
   unsigned me = (unsigned)(uintptr_t)arg;
   for (uint64_t i = 0; i < handoffs / threads; i++) {
     void *p = give[me](48 + (i * 7 + me) % 5 * 16), *none = NULL;
-    while (!__atomic_compare_exchange_n(&mailbox[(me + 1) % threads], &none, p, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    while (
+      !__atomic_compare_exchange_n(&mailbox[(me + 1) % threads], &none, p, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       none = NULL;
       if (__atomic_load_n(&over[(me + 1) % threads], __ATOMIC_ACQUIRE)) { /* nobody will take it */
         free(p);

@@ -288,7 +288,8 @@ static void leaks_are_told_from_caches(void **state)
       if (site_of(code)) wrong += m6_sites_growth(&s, site_of(code)).suspect != 0;
     m6_sites_close(&s);
   }
-  printf("# of %u: leak found %u, its slope's interval held %u; others suspected %u of %u\n", runs, found, held, wrong, 3 * runs);
+  printf("# of %u: leak found %u, its slope's interval held %u; others suspected %u of %u\n", runs, found, held, wrong,
+         3 * runs);
   assert_true(found >= runs - 1);
   assert_true(held >= 0.85 * runs);
   assert_true(wrong <= 0.05 * 3 * runs);

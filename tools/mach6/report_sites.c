@@ -195,8 +195,9 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
   int inside = (double)h->exact_bytes >= h->made.low && (double)h->exact_bytes <= h->made.high;
   int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes((double)h->exact_bytes),
                    t_count(h->exact_count));
-  n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s %s %s in %s calls%s.", t_bytes(h->made.bytes),
-                plus_minus(p), t_bytes((h->made.high - h->made.low) / 2), t_count((uint64_t)h->made.blocks),
+  n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s %s %s in %s calls%s.",
+                t_bytes(h->made.bytes), plus_minus(p), t_bytes((h->made.high - h->made.low) / 2),
+                t_count((uint64_t)h->made.blocks),
                 inside || h->interval == 1 ? "" : ", which is outside of its 95 % interval");
   n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
                 h->interval > 1 ? t_bytes(h->interval) : "each allocation");
