@@ -91,8 +91,8 @@ void m6_calibrate_poll(struct m6_calibration *c, int ms)
     }
     c->text[c->got] = 0;
     struct m6_price price;
-    if (sscanf(c->text, "%lf %lf %lf", &price.pair, &price.scope, &price.frame) == 3 && price.pair >= 0 &&
-        price.scope >= 0 && price.frame >= 0)
+    if (sscanf(c->text, "%lf %lf %lf", &price.pair, &price.scope, &price.frame) == 3 && price.pair > 0 &&
+        price.scope > 0 && price.frame > 0)
       c->price = price;
     m6_calibrate_stop(c);
   }
@@ -199,8 +199,10 @@ int m6_calibrate_main(void)
     if (m6_observe(&h->state) == M6_COLLECTING) {
       double pair = fastest(pairs, PAIRS, h) - inert;
       double scope = fastest(scopes, SCOPES, h), boundary = fastest(frames, FRAMES, h);
-      printf("%.3f %.3f %.3f\n", pair > 0 ? pair : 0, scope, boundary);
-      status = 0;
+      if (pair > 0 && scope > 0 && boundary > 0) { /* else the machine was too busy to tell: not known, not nothing */
+        printf("%.3f %.3f %.3f\n", pair, scope, boundary);
+        status = 0;
+      }
     }
   }
   unlink(path);

@@ -65,8 +65,15 @@ void m6_frames_free(struct m6_frames *f)
 static int spike(struct m6_frames *f, const struct m6_ended *e, uint64_t time, uint64_t at)
 {
   uint64_t median = m6_median_value(&f->median);
-  if (f->median.count < M6_SPIKE_WINDOW_MIN || time <= M6_SPIKE_FACTOR * median || time <= median + M6_SPIKE_OVER_NS)
+  if (f->median.count < M6_SPIKE_WINDOW_MIN) {
+    f->unjudged++;
+    if (time > f->unjudged_max) {
+      f->unjudged_max = time;
+      f->unjudged_frame = e->number;
+    }
     return 0;
+  }
+  if (time <= M6_SPIKE_FACTOR * median || time <= median + M6_SPIKE_OVER_NS) return 0;
   f->spikes_total++;
   uint32_t place = f->spike_count;
   if (place == M6_SPIKES_RETAINED) { /* the least of them gives way */

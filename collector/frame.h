@@ -37,6 +37,7 @@ struct m6_frames {
   struct m6_histogram intervals;
   struct m6_median median;
   uint64_t spikes_total;
+  uint64_t unjudged, unjudged_max, unjudged_frame; /* frames before there was a median, and the longest of them */
   uint32_t spike_count, series_count;
   struct m6_spike spikes[M6_SPIKES_RETAINED]; /* the worst, in no order */
   uint64_t series_each;                       /* frames in one point */
@@ -53,7 +54,7 @@ void m6_frames_add(struct m6_frames *f, const struct m6_ended *e, struct m6_rate
 
 /* Does the heap reading grow from frame to frame? Batch means over the series (verdict.c). */
 struct m6_leak {
-  double per_frame, ci; /* bytes a frame, half-width of its 95 % interval; NaN when unknown */
+  double per_frame, ci; /* bytes a frame, half-width of its 95 % interval; NaN when there was too little to see */
   int verdict;          /* enum m6_verdict */
   uint32_t batches;
 };

@@ -83,10 +83,21 @@ static json_t *streams(const struct m6_snapshot *s)
   return a;
 }
 
+double m6_snap_in_present(const struct m6_snapshot *s)
+{
+  const struct m6_snap_node *nodes = m6_snap_nodes(s), *frame = NULL;
+  for (uint32_t i = s->node_count ? nodes[0].first_child : 0; i != 0 && !frame; i = nodes[i].next_sibling)
+    if (nodes[i].kind == M6_NODE_FRAME) frame = &nodes[i];
+  if (!frame || !frame->count || !isfinite(s->fps) || s->last_present_ns <= s->first_present_ns) return NAN;
+  double all = (double)(s->last_present_ns - s->first_present_ns) - (double)frame->time_sum;
+  return all > 0 ? all / 1e9 / (double)frame->count : 0;
+}
+
 static json_t *frame_time(const struct m6_snapshot *s)
 {
   int known = isfinite(s->fps) && s->interval_max > 0;
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "fps", m6_json_real(s->fps), "p50",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "in_present_avg",
+                   m6_json_real(m6_snap_in_present(s)), "fps", m6_json_real(s->fps), "p50",
                    seconds_if(known, s->interval_p50), "p90", seconds_if(known, s->interval_p90), "p99",
                    seconds_if(known, s->interval_p99), "max", seconds_if(known, s->interval_max), "low_1pct_fps",
                    m6_json_real(s->low_1pct_fps), "low_01pct_fps", m6_json_real(s->low_01pct_fps), "first_present_s",
@@ -178,7 +189,9 @@ static json_t *spikes(const mach6_stats *h)
                                        m6_json_seconds(k->median), "allocs", m6_json_u64(k->allocs), "mem_delta_bytes",
                                        json_integer(k->d), "causes", causes));
   }
-  return json_pack("{s:o, s:o}", "total", m6_json_u64(s->spikes_total), "worst", a);
+  return json_pack("{s:o, s:o, s:{s:o, s:o, s:o}}", "total", m6_json_u64(s->spikes_total), "worst", a, "not_judged",
+                   "frames", m6_json_u64(s->unjudged), "longest", seconds_if(s->unjudged_max > 0, s->unjudged_max),
+                   "frame", m6_json_u64(s->unjudged_frame));
 }
 
 /* One array a frame, in the order of `columns`: 32,768 objects with their keys would be ten times as long. */

@@ -256,6 +256,9 @@ static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
   s->low_1pct_fps = m6_histogram_low(&f->intervals, 0.01, 100);
   s->low_01pct_fps = m6_histogram_low(&f->intervals, 0.001, 1000);
   s->spikes_total = f->spikes_total;
+  s->unjudged = f->unjudged;
+  s->unjudged_max = f->unjudged_max;
+  s->unjudged_frame = f->unjudged_frame;
   memcpy(s->histogram, f->intervals.n, sizeof s->histogram);
   memcpy(s->series, f->series, f->series_count * sizeof f->series[0]);
   s->series_count = f->series_count;

@@ -65,6 +65,10 @@ static inline const struct m6_snap_frame *m6_snap_frames(const struct m6_snapsho
 }
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
+/* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
+ * not known. */
+double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
+
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
 json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;

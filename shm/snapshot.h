@@ -134,14 +134,16 @@ struct m6_snapshot {
   /* frames over time of the slowest 1 % and 0.1 %; NaN when fewer than 100 / 1,000 */
   double low_1pct_fps, low_01pct_fps;
   uint64_t spikes_total;
+  uint64_t unjudged, unjudged_max, unjudged_frame; /* frames before there was a median; ns; present number */
 
   /* books: bytes */
   int64_t reading_start, reading_now, sum_d, sum_i;
-  uint32_t closed;                /* sum_d + sum_i == reading_now - reading_start, and the slots agree */
-  uint32_t books_saturated;       /* a counter was out of range and was clamped */
-  int64_t tail_d;                 /* part of sum_d after the last boundary (node shutdown) */
-  double leak_per_frame, leak_ci; /* bytes a frame and the half-width of its 95 % interval; NaN when unknown */
-  int32_t verdict;                /* enum m6_verdict */
+  uint32_t closed;          /* sum_d + sum_i == reading_now - reading_start, and the slots agree */
+  uint32_t books_saturated; /* a counter was out of range and was clamped */
+  int64_t tail_d;           /* part of sum_d after the last boundary (node shutdown) */
+  /* bytes a frame and the half-width of its 95 % interval; NaN when there was too little to see */
+  double leak_per_frame, leak_ci;
+  int32_t verdict; /* enum m6_verdict */
   uint32_t verdict_batches;
 
   /* allocations: exact totals */

@@ -34,12 +34,12 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
   char *name = copy(s, s->name_offset, s->name_bytes);
   fprintf(p->to, "%smach6%s  %s", ink(p, INK_BOLD), NO_INK(p), ink(p, INK_BOLD));
   if (name) t_label(p, name, 0);
-  fprintf(p->to, "%s (pid %u), %s at level %s, %s", NO_INK(p), s->pid, t_time(p, (double)s->elapsed_ns / 1e9),
+  fprintf(p->to, "%s (pid %u), %s, level %s, %s", NO_INK(p), s->pid, t_time(p, (double)s->elapsed_ns / 1e9),
           m6_level_name(s->level), t_count(s->threads_seen));
   fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
   else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
-    fprintf(p->to, "; %s", how_it_ended);
+    fprintf(p->to, ";\n  %s", how_it_ended);
   else
     fprintf(p->to, ";\n  %s%s%s", m6_end_text(s->end_reason), how_it_ended ? "; " : "",
             how_it_ended ? how_it_ended : "");
@@ -83,6 +83,10 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
           ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
   fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
           t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
+  double in_present = m6_snap_in_present(s);
+  if (in_present > 0)
+    fprintf(p->to, "  in the present itself (driver, vsync) %s a frame, %s of the time\n", t_time(p, in_present),
+            t_ratio(in_present * s->fps));
   if (isfinite(s->low_1pct_fps)) {
     fprintf(p->to, "  slowest 1 %%: %s frames/s", t_number(s->low_1pct_fps));
     if (isfinite(s->low_01pct_fps)) fprintf(p->to, ", slowest 0.1 %%: %s frames/s", t_number(s->low_01pct_fps));
@@ -116,7 +120,8 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
     const struct m6_snap_spike *k = list[i];
     fprintf(p->to, "  frame %s at %s: %s%s%s, the median was %s", t_count(k->frame), t_time(p, (double)k->at / 1e9),
             ink(p, INK_WARN), t_time(p, (double)k->time / 1e9), NO_INK(p), t_time(p, (double)k->median / 1e9));
-    fprintf(p->to, "; %s allocations, %s\n", t_count(k->allocs), t_bytes_signed((double)k->d));
+    fprintf(p->to, "; %s allocation%s, %s\n", t_count(k->allocs), k->allocs == 1 ? "" : "s",
+            t_bytes_signed((double)k->d));
     int any = 0;
     for (int c = 0; c < M6_SPIKE_CAUSES; c++) {
       if (!k->cause[c].node || k->cause[c].time * CAUSE_SHARE < k->time) continue;
@@ -136,44 +141,63 @@ static void spikes(const struct page *p, const mach6_stats *h, int most)
   if (s->spikes_total > (uint64_t)most) fprintf(p->to, "  (and %s more)\n", t_count(s->spikes_total - (uint64_t)most));
 }
 
+/* The first frames have no median to be judged by, and are often the longest: loading, compiling shaders. */
+static void not_judged(const struct page *p, const struct m6_snapshot *s)
+{
+  if (!s->unjudged || s->unjudged_max <= s->interval_p99) return;
+  char text[256];
+  if (!s->spikes_total) report_heading(p, "Spikes: none");
+  snprintf(text, sizeof text, "The first %s frames are not judged; the longest of them was frame %s with %s.",
+           t_count(s->unjudged), t_count(s->unjudged_frame), t_time(p, (double)s->unjudged_max / 1e9));
+  t_wrap(p, 2, text);
+}
+
 static void split(const struct page *p, const struct m6_snap_node *f)
 {
   double n = (double)f->count, gap = (double)f->i_sum / n;
   char text[512], after[128] = "changes nothing";
   if (fabs(gap) >= 0.05) snprintf(after, sizeof after, "%s %s", gap < 0 ? "gives back" : "adds", t_bytes(fabs(gap)));
-  snprintf(
-    text, sizeof text,
-    "A frame takes %s: %s in its scopes, %s in the rest of its thread, %s in other threads. The gap after it %s.",
-    t_bytes_signed((double)f->d_sum / n), t_bytes_signed((double)f->d_scopes / n),
-    t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n), after);
+  snprintf(text, sizeof text,
+           "A frame takes %s, warm-up included: %s in its scopes, %s in the rest of its thread, %s in other threads. "
+           "The gap after it %s.",
+           t_bytes_signed((double)f->d_sum / n), t_bytes_signed((double)f->d_scopes / n),
+           t_bytes_signed((double)f->d_thread_rest / n), t_bytes_signed((double)f->d_others / n), after);
   t_wrap(p, 2, text);
 }
 
+#define HOUR_FROM_S 10.0 /* a shorter run says little about an hour */
+
 static void verdict(const struct page *p, const struct m6_snapshot *s)
 {
-  double seconds = s->presents > 1
-                     ? (double)(s->last_present_ns - s->first_present_ns) / 1e9 / (double)(s->presents - 1)
-                     : NAN;
+  double seconds = (double)(s->last_present_ns - s->first_present_ns) / 1e9;
+  double frame = s->presents > 1 ? seconds / (double)(s->presents - 1) : NAN;
   int grows = s->verdict == M6_VERDICT_GROWS;
   char amount[128];
   snprintf(amount, sizeof amount, "%s a frame %s %s (95 %%)", t_bytes_signed(s->leak_per_frame), p->utf8 ? "±" : "+-",
            t_bytes(s->leak_ci));
   fputs("  Verdict: ", p->to);
   if (s->verdict == M6_VERDICT_STEADY) {
-    fprintf(p->to, "%ssteady%s: %s, no growth to be told from noise.\n", ink(p, INK_GOOD), NO_INK(p), amount);
+    fprintf(p->to, "%ssteady%s: %s.\n", ink(p, INK_GOOD), NO_INK(p), amount);
   } else if (grows || s->verdict == M6_VERDICT_SHRINKS) {
     fprintf(p->to, "%s%s%s: %s", ink(p, grows ? INK_BAD : INK_GOOD), grows ? "it grows" : "it shrinks", NO_INK(p),
             amount);
-    if (seconds > 0) fprintf(p->to, ", %s an hour at this rate", t_bytes_signed(s->leak_per_frame / seconds * 3600));
+    if (frame > 0 && seconds >= HOUR_FROM_S)
+      fprintf(p->to, ",\n    %s an hour at this rate", t_bytes_signed(s->leak_per_frame / frame * 3600));
     fputs(".\n", p->to);
+  } else if (isfinite(s->leak_ci)) {
+    fprintf(p->to, "not known yet: between %s and %s a frame.\n    A longer run tells more.\n",
+            t_bytes_signed(s->leak_per_frame - s->leak_ci), t_bytes_signed(s->leak_per_frame + s->leak_ci));
   } else {
-    fputs("unknown, there were too few frames to tell a leak from warming up.\n", p->to);
+    fputs("not known, there were too few frames to tell a leak from warming up.\n", p->to);
   }
 }
+
+#define BOOK_COLUMNS 44 /* of a line without its note */
 
 static void book_line(const struct page *p, const char *what, double bytes, int sign, const char *note)
 {
   fprintf(p->to, "  %-28s%14s", what, sign ? t_bytes_signed(bytes) : t_bytes(bytes));
+  if (*note && BOOK_COLUMNS + 2 + t_columns(p, note) > p->width) fputs("\n  ", p->to); /* on a line of its own */
   if (*note) fprintf(p->to, "  %s%s%s", ink(p, INK_DIM), note, NO_INK(p));
   fputc('\n', p->to);
 }
@@ -195,6 +219,7 @@ static void books(const struct page *p, const mach6_stats *h)
   book_line(p, "inside frames (sum D)", (double)s->sum_d, 1, note);
   book_line(p, "between frames (sum I)", (double)s->sum_i, 1, "");
   fprintf(p->to, "  %-28s%14s  ", "heap now", t_bytes((double)s->reading_now));
+  if (p->width < 100) fputs("\n    ", p->to);
   if (s->closed)
     fprintf(p->to, "%snet %s; the books close to the byte%s\n", ink(p, INK_GOOD),
             t_bytes_signed((double)s->reading_now - (double)s->reading_start), NO_INK(p));
@@ -269,8 +294,13 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
              t_ratio((double)s->shim_ns / (double)s->target_cpu_ns));
   if (s->elapsed_ns > 1000000000u) /* a start is no rate */
     snprintf(core, sizeof core, " (%s of a core)", t_ratio((double)s->collector_ns / (double)s->elapsed_ns));
-  snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
-           t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
+  if (!isfinite(s->price_pair_ns))
+    snprintf(text, sizeof text,
+             "in the game: not known, this machine was too busy to measure a price; the collector beside it %s%s",
+             t_time(p, (double)s->collector_ns / 1e9), core);
+  else
+    snprintf(text, sizeof text, "in the game about %s%s; the collector beside it %s%s",
+             t_time(p, (double)s->shim_ns / 1e9), of, t_time(p, (double)s->collector_ns / 1e9), core);
   report_heading(p, "What mach6 cost");
   t_wrap(p, 2, text);
 }
@@ -282,6 +312,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   frames(p, h, parts);
   report_tree(p, h);
   spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
+  not_judged(p, s);
   books(p, h);
   allocations(p, h);
   report_sites(p, h, parts);

@@ -13,13 +13,23 @@
 
 #define MOST_CHILDREN 24
 #define MOST_DEPTH 14
-#define NUMBERS 68 /* columns of the table's numbers */
+#define LABEL_LEAST 24 /* columns; numbers make room for it where the terminal is narrow */
+
+/* The numbers of a row: the heading, its columns, and how soon it goes. */
+enum number { SHARE, CALLS, AVG, P50, P90, MAX, MEM, ALLOCS, NUMBERS };
+static const struct {
+  const char *heading;
+  int columns, keep; /* the least `keep` goes first */
+} numbers[NUMBERS] = {
+  [SHARE] = {"share", 6, 7}, [CALLS] = {"calls", 8, 4}, [AVG] = {"avg", 8, 9},       [P50] = {"p50", 8, 2},
+  [P90] = {"p90", 8, 1},     [MAX] = {"max", 8, 6},     [MEM] = {"mem/call", 10, 5}, [ALLOCS] = {"allocs", 6, 3}};
 
 struct table {
   const struct page *p;
   double frames;  /* calls are by frame when positive, else in all */
   uint64_t whole; /* ns that are 100 % */
   int label;      /* columns of the label */
+  unsigned shown; /* bits: numbers that there is room for */
   double least;   /* share below which a child is only counted */
 };
 
@@ -30,11 +40,34 @@ static int longest_first(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
+static void fit(struct table *t)
+{
+  t->shown = (1u << NUMBERS) - 1;
+  t->label = t->p->width - 2;
+  for (int i = 0; i < NUMBERS; i++) t->label -= numbers[i].columns + 1;
+  while (t->label < LABEL_LEAST) {
+    int least = -1;
+    for (int i = 0; i < NUMBERS; i++)
+      if (t->shown >> i & 1 && (least < 0 || numbers[i].keep < numbers[least].keep)) least = i;
+    if (least < 0) break;
+    t->shown &= ~(1u << least);
+    t->label += numbers[least].columns + 1;
+  }
+}
+
+static void put(const struct table *t, enum number i, const char *text)
+{
+  /* "µ" is two bytes and one column: printf pads by bytes. */
+  if (t->shown >> i & 1) fprintf(t->p->to, " %*s%s", numbers[i].columns - t_columns(t->p, text), "", text);
+}
+
 static void head(const struct table *t)
 {
   const struct page *p = t->p;
-  fprintf(p->to, "%s  %*s%6s %8s %8s %8s %8s %8s %9s %6s%s\n", ink(p, INK_DIM), t->label, "", "share",
-          t->frames > 0 ? "calls/fr" : "calls", "avg", "p50", "p90", "max", "mem/call", "allocs", NO_INK(p));
+  fprintf(p->to, "%s  %*s", ink(p, INK_DIM), t->label, "");
+  for (int i = 0; i < NUMBERS; i++)
+    put(t, (enum number)i, i == CALLS && t->frames > 0 ? "calls/fr" : numbers[i].heading);
+  fprintf(p->to, "%s\n", NO_INK(p));
 }
 
 static void row(const struct table *t, const mach6_node *n, const char *branch, enum ink emphasis)
@@ -44,16 +77,20 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   double share = t->whole ? (double)n->raw->time_sum / (double)t->whole : NAN;
   double calls = t->frames > 0 ? (double)s.count / t->frames : (double)s.count;
   double allocs = s.count ? (double)s.allocs / (double)s.count : NAN;
+  int thread = n->raw->kind == M6_NODE_THREAD; /* it lived once */
   fputs("  ", p->to);
   fprintf(p->to, "%s%s%s%s", ink(p, INK_DIM), branch, NO_INK(p), emphasis ? ink(p, emphasis) : "");
-  t_label(p, *n->label ? n->label : "(no name)", t->label - 1 - t_columns(p, branch));
-  /* "µ" is two bytes and one column: printf pads by bytes. */
-  const char *times[] = {t_time(p, s.time_avg), t_time(p, s.time_p50), t_time(p, s.time_p90), t_time(p, s.time_max)};
-  if (n->raw->kind == M6_NODE_THREAD) times[1] = times[2] = times[3] = ""; /* it lived once */
-  fprintf(p->to, "%s %6s %8s", emphasis ? NO_INK(p) : "", t_ratio(share),
-          n->raw->kind == M6_NODE_THREAD ? "" : t_number(calls));
-  for (int i = 0; i < 4; i++) fprintf(p->to, " %*s%s", 8 - t_columns(p, times[i]), "", times[i]);
-  fprintf(p->to, " %9s %6s\n", t_bytes_signed(s.mem_delta_avg * 1024), t_short(allocs));
+  t_label(p, *n->label ? n->label : "(no name)", t->label - t_columns(p, branch));
+  fputs(emphasis ? NO_INK(p) : "", p->to);
+  put(t, SHARE, t_ratio(share));
+  put(t, CALLS, thread ? "" : t_number(calls));
+  put(t, AVG, t_time(p, s.time_avg));
+  put(t, P50, thread ? "" : t_time(p, s.time_p50));
+  put(t, P90, thread ? "" : t_time(p, s.time_p90));
+  put(t, MAX, thread ? "" : t_time(p, s.time_max));
+  put(t, MEM, t_bytes_signed(s.mem_delta_avg * 1024));
+  put(t, ALLOCS, t_short(allocs));
+  fputc('\n', p->to);
 }
 
 static void below(const struct table *t, const mach6_node *parent, const char *lead, int depth)
@@ -109,7 +146,8 @@ void report_tree(const struct page *p, const mach6_stats *s)
   double frames = 0;
   for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c))
     if (c->raw->kind == M6_NODE_FRAME) frames = (double)c->raw->count;
-  struct table t = {p, frames, 0, p->width - NUMBERS - 2, 0};
+  struct table t = {.p = p, .frames = frames};
+  fit(&t);
   if (frames > 0) {
     report_heading(p, "A frame, by scope");
     head(&t);
