@@ -4,6 +4,7 @@
 
 #include "kernel_side.h"
 #include "session.h"
+#include "site_side.h"
 #include "stats_proc.h"
 
 struct attach {
@@ -205,6 +206,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   status = check_grant(&a.image, &s.life, e);
   if (status == 0) {
     int pid = (int)a.image.who.pid;
+    a.image.site_interval = options->site_interval;
     if (a.image.pidfd >= 0) m6_watch_add(&a.o.watch, a.image.pidfd);
     m6_session_run(&s);
     if (s.life.end == M6_END_FAILURE)
@@ -224,6 +226,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   m6_image_release(&a.image, a.image.dead);
   if (a.image.capture) m6_capture_close(a.image.capture);
   m6_kernel_close(a.image.kernel);
+  m6_site_side_close(a.image.sites);
   free(a.image.capture);
   if (status == 0 && a.o.dumps.failed) status = m6_fail(e, M6_EXIT_DUMP, "the session has no dump");
   m6_outlets_close(&a.o);

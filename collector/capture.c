@@ -162,6 +162,7 @@ void m6_capture_boundary(struct m6_capture *c, struct m6_thread *t, const struct
   if (c->main_stream < 0) {
     int first = first_stream(streams, c->base_presents);
     c->main_stream = first < 0 ? (int)stream : first;
+    m6_poke(&m6_segment_header(c->segment)->main_stream, (uint32_t)c->main_stream);
   }
   if ((int)stream != c->main_stream) return;
   uint64_t number = unit[2].clock - c->base_presents[stream];

@@ -57,6 +57,10 @@ struct m6_credit {
   /* Those before `clock` are this thread's, where it is now; `present`: inside the present that it has just made. */
   void (*until)(void *arg, struct m6_capture *c, struct m6_thread *t, uint64_t clock, int present);
 };
+struct m6_site_sink { /* who wants sampled allocations: site_side.h. NULL: nobody. One unit is a death */
+  void *arg;
+  void (*take)(void *arg, struct m6_capture *c, const struct m6_record *unit, unsigned units);
+};
 
 struct m6_capture {
   void *segment; /* NULL once it was let go */
@@ -91,6 +95,7 @@ struct m6_capture {
 
   uint64_t records, marks, holes, bad;
   struct m6_credit credit;
+  struct m6_site_sink sites;
 };
 
 /* Foreign. Opens the books on a segment whose session runs (or has run). `base`: totals when the session began. 0 or

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bounds.h"
+#include "site_side.h"
 
 struct call {
   struct m6_image *i;
@@ -42,6 +43,8 @@ static void turn_on(void *arg)
   m6_poke(&h->collector_pid, (uint32_t)getpid());
   m6_poke(&h->heartbeat_ns, m6_monotonic_ns());
   m6_poke(&h->level, c->level);
+  m6_poke(&h->site_interval, i->site_interval);
+  m6_poke(&h->site_stack, i->site_interval == 1 ? M6_SITE_STACK_BYTES_EVERY : M6_SITE_STACK_BYTES);
   int running = m6_observe(&h->state) == M6_COLLECTING;
   uint32_t started = m6_peek(&h->sessions_started);
   uint64_t start_clock = m6_peek(&h->start_clock);
@@ -144,6 +147,8 @@ int m6_image_capture(struct m6_image *i)
   int e = m6_image_guarded(i, open_capture, &c) == 0 ? c.error : EFAULT;
   if (e == 0) {
     m6_capture_bounds(i->capture);
+    if (i->site_interval && (i->sites || (i->sites = m6_site_side_open(i->who.pid)) != NULL))
+      i->capture->sites = (struct m6_site_sink){i->sites, m6_site_side_record};
     return 0;
   }
   free(i->capture);
@@ -155,6 +160,11 @@ static void drain(void *arg)
 {
   struct call *c = arg;
   *c->got = m6_capture_drain(c->i->capture, c->i->dead);
+}
+static void look_at_sites(void *arg)
+{
+  struct call *c = arg;
+  m6_site_side_look(c->i->sites, c->i->capture, c->i->dead);
 }
 int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
@@ -172,6 +182,10 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   m6_kernel_join(i->kernel, i->capture);
   int e = m6_image_guarded(i, drain, &c);
   m6_kernel_drained(i->kernel, i->capture);
+  uint32_t stacks = m6_site_side_work(i->sites, i->capture);
+  if (stacks > got->fullest) got->fullest = stacks;
+  if (i->site_interval == 1) got->fullest = 100; /* every allocation: rings and stacks fill within a frame */
+  if (e == 0 && i->sites) e = m6_image_guarded(i, look_at_sites, &c);
   return e;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "budgets.h"
+#include "../shm/site_option.h"
 #include "session.h"
 
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
@@ -29,7 +30,9 @@ enum {
   KEY_SESSIONS,
   KEY_FRAMES,
   KEY_BUDGET,
-  KEY_FRAME_SYMBOL
+  KEY_FRAME_SYMBOL,
+  KEY_SITES,
+  KEY_EVERY
 };
 
 static const struct argp_option options[] = {
@@ -45,6 +48,9 @@ static const struct argp_option options[] = {
   {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
    "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
   {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
+  {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
+   "Which code allocates, from a sample in so many bytes (512K): 16 to 256M, with K or M", 2},
+  {"every-allocation", KEY_EVERY, NULL, 0, "The same from every allocation: for small programs and short times", 2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},
@@ -125,6 +131,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case KEY_STAY: o->stay = 1; return 0;
   case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
   case KEY_OUT: o->out = arg; return 0;
+  case KEY_SITES:
+    if ((o->site_interval = m6_site_option(arg)) == 0)
+      argp_error(state, "--sites wants 16 to 256M bytes, as 4096, 512K or 1M, not '%s'", arg);
+    return 0;
+  case KEY_EVERY: o->site_interval = 1; return 0;
   case KEY_QUIET: m6_loudness = M6_QUIET; return 0;
   case KEY_VERBOSE: m6_loudness = M6_VERBOSE; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s' is one word too many", arg); return 0;

@@ -11,6 +11,8 @@
 
 #include "../shm/present.h"
 #include "stats_kernel.h"
+#include "stats_internal.h"
+#include "stats_sites.h"
 #include "stats_words.h"
 
 static json_t *text(const struct m6_snapshot *s, uint32_t offset, uint32_t n)
@@ -249,6 +251,7 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("spikes", spikes(h));
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
+  KEY("sites", m6_payload_sites(s));
   KEY("root", m6_payload_node(h->nodes));
   KEY("recording", recording(h));
   if (with_frames) KEY("frames", frames(s));

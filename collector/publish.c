@@ -392,6 +392,21 @@ static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
   return (uint32_t)n;
 }
 
+static uint32_t put_site_text(void *arg, const char *text, uint32_t *bytes)
+{
+  uint32_t at;
+  put_clean(arg, text, &at, bytes, NULL);
+  return at;
+}
+static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct writer *w, size_t at)
+{
+  struct m6_site_text text = {put_site_text, w};
+  w->head->sites.rows_offset = at;
+  uint32_t n = o->sites.put ? o->sites.put(o->sites.arg, c, w->head, (struct m6_snap_site *)(w->base + at), &text) : 0;
+  w->head->sites.rows_offset = at;
+  return n;
+}
+
 /* The samples behind each node's percentiles, in the order of nodes. */
 static uint32_t put_samples(const struct m6_capture *c, const struct writer *w, float *to)
 {
@@ -431,7 +446,9 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
          spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = whole ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
-  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room;
+  size_t sites_room = M6_SITES_SHOWN * sizeof(struct m6_snap_site);
+  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room +
+                       sites_room;
   w->text = w->base + before_text;
   w->text_room = (uint32_t)((o->room ? o->room : M6_SNAPSHOT_LIVE_MAX) - before_text);
 
@@ -511,6 +528,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->samples_offset = at;
   if (whole) s->sample_count = put_samples(c, w, (float *)(w->base + at));
   at += s->sample_count * sizeof(float);
+  at = (at + 7) & ~(size_t)7;
+  at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
   uint32_t more_bytes = 0, more_at = 0;
   if (o->appendix) {
     const char *more = o->appendix->text(o->appendix->arg, &more_bytes);

@@ -22,6 +22,16 @@ struct m6_appendix {
   size_t (*append)(void *arg, struct m6_capture *c, struct m6_snapshot *s, uint32_t text_at, size_t at, size_t room);
 };
 
+struct m6_site_text { /* foreign text into the snapshot: where it is; *bytes becomes what was put there */
+  uint32_t (*put)(void *arg, const char *text, uint32_t *bytes);
+  void *arg;
+};
+struct m6_site_view { /* site_publish.h */
+  void *arg;
+  uint32_t (*put)(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
+                  const struct m6_site_text *text);
+};
+
 struct m6_outside { /* what a snapshot says that is not the capture's to know */
   uint32_t pid, uid, session, level, state, end_reason;
   uint64_t load_ns, ttl_ns, collector_ns, target_cpu_ns, publishes;
@@ -33,6 +43,7 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const struct m6_snap_govern *govern; /* or NULL */
   const struct m6_appendix *appendix;  /* or NULL */
   size_t room;                         /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
+  struct m6_site_view sites;           /* .put NULL: none */
 };
 
 /* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last

@@ -12,6 +12,7 @@
 
 #include "kernel_side.h"
 #include "session.h"
+#include "site_side.h"
 #include "stats_proc.h"
 
 struct run {
@@ -37,6 +38,7 @@ static void forget(struct m6_image *i)
 {
   m6_image_release(i, 1);
   if (i->capture) m6_capture_close(i->capture);
+  m6_site_side_close(i->sites);
   free(i->capture);
   free(i);
 }
@@ -71,6 +73,7 @@ static void take(struct run *r, const char *file)
     free(i);
     return;
   }
+  i->site_interval = r->o.options->site_interval;
   m6_control_on(i, r->o.options->level);
   if (i->pidfd >= 0) m6_watch_add(&r->o.watch, i->pidfd);
   for (size_t n = 0; n < r->count; n++) { /* exec: the same process, a later image */

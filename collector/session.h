@@ -34,6 +34,7 @@ struct m6_options {
   const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */
+  uint32_t site_interval;         /* mean bytes between two sampled ones; 1 = every allocation, 0 = no sites */
   int final_fd, end_fd, ready_fd; /* -1: none */
   int stay;                       /* after a session wait for the next, as long as the grant allows one */
   uint32_t sessions;              /* a chain of so many; 1: one session */

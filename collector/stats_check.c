@@ -137,6 +137,20 @@ static int govern_ok(const struct m6_snap_govern *g)
   return 1;
 }
 
+static int sites_ok(const struct m6_snapshot *s)
+{
+  const struct m6_snap_site *x = (const struct m6_snap_site *)((const char *)s + s->sites.rows_offset);
+  if (s->sites.row_count == 0) return 1;
+  if (s->sites.row_count > M6_SITES_SHOWN ||
+      !region_ok(s, s->sites.rows_offset, s->sites.row_count, sizeof(struct m6_snap_site), 8))
+    return 0;
+  for (uint32_t i = 0; i < s->sites.row_count; i++, x++)
+    if (!text_ok(s, x->scope_offset, x->scope_bytes, M6_TEXT_MAX) ||
+        !text_ok(s, x->stack_offset, x->stack_bytes, M6_TEXT_MAX))
+      return 0;
+  return 1;
+}
+
 int m6_snapshot_check(const void *block, size_t bytes)
 {
   const struct m6_snapshot *s = block;
@@ -163,6 +177,7 @@ int m6_snapshot_check(const void *block, size_t bytes)
   if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;
+  if (!sites_ok(s)) return MACH6_EINVALID;
   int tree = tree_ok(s);
   if (tree > 0 && !m6_snapshot_check_kernel(s)) return MACH6_EINVALID;
   return tree > 0 ? MACH6_OK : tree < 0 ? MACH6_ENOMEM : MACH6_EINVALID;

@@ -28,14 +28,15 @@ static const char *intern_bytes(struct m6_symbols *y, const char *text, size_t n
 {
   struct m6_sym_text *t;
   if (n > M6_SYM_NAME_MAX) n = M6_SYM_NAME_MAX;
+  pthread_mutex_lock(&y->lock);
   HASH_FIND(hh, y->texts, text, n, t);
-  if (t) return t->text;
-  t = malloc(sizeof *t + n + 1);
-  if (!t) return "(no memory)";
-  memcpy(t->text, text, n);
-  t->text[n] = 0;
-  HASH_ADD_KEYPTR(hh, y->texts, t->text, n, t);
-  return t->text;
+  if (!t && (t = malloc(sizeof *t + n + 1)) != NULL) {
+    memcpy(t->text, text, n);
+    t->text[n] = 0;
+    HASH_ADD_KEYPTR(hh, y->texts, t->text, n, t);
+  }
+  pthread_mutex_unlock(&y->lock);
+  return t ? t->text : "(no memory)";
 }
 
 const char *m6_symbols_intern(struct m6_symbols *y, const char *text) { return intern_bytes(y, text, strlen(text)); }
@@ -68,13 +69,13 @@ static struct m6_sym_found *new_found(uint64_t key, int count)
   return k;
 }
 
-static struct m6_sym_found *in_file(struct m6_symbols *y, const struct m6_sym_range *r, uint64_t offset)
+static struct m6_sym_found *in_file(struct m6_symbols *y, struct m6_sym_file *f, uint64_t offset,
+                                    struct m6_elf *(*elf_of)(struct m6_symbols *, struct m6_sym_file *))
 {
-  struct m6_sym_file *f = r->file;
   struct m6_sym_found *k;
   HASH_FIND(hh, f->found, &offset, sizeof offset, k);
   if (k) return k;
-  struct m6_elf *elf = m6_sym_elf(y, f);
+  struct m6_elf *elf = elf_of(y, f);
   struct m6_elf_name names[M6_SYM_INLINE_MAX] = {{0}};
   uint64_t vaddr = 0;
   uint64_t into = 0; /* the function, as far as known */
@@ -132,7 +133,7 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
   }
   const struct m6_sym_range *r = m6_sym_range_at(y, address);
   if (r && r->file) {
-    const struct m6_sym_found *k = in_file(y, r, address - r->start + r->offset);
+    const struct m6_sym_found *k = in_file(y, r->file, address - r->start + r->offset, m6_sym_elf);
     for (int i = 0; k && i < k->count && i < most; i++) out[i] = k->name[i];
     if (k) return k->count < most ? k->count : most;
   }
@@ -143,6 +144,28 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
   out[0] = (struct m6_sym_name){.function = m6_symbols_intern(y, "[unknown]"),
                                 .module = m6_symbols_intern(y, "[unknown]")};
   return 1;
+}
+
+struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t address, unsigned int flags)
+{
+  if (flags & M6_SYM_RETURN) address--;
+  const struct m6_sym_range *r = m6_sym_range_at(y, address);
+  if (r && r->file) return (struct m6_sym_place){r->file, address - r->start + r->offset};
+  return (struct m6_sym_place){NULL, address};
+}
+
+int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most)
+{
+  const struct m6_sym_found *k = NULL;
+  if (place.file) k = in_file(y, (struct m6_sym_file *)(uintptr_t)place.file, place.offset, m6_sym_names_elf);
+  if (!k) {
+    pthread_mutex_lock(&y->lock);
+    int n = m6_symbols_names(y, place.file ? 0 : place.offset, 0, out, most);
+    pthread_mutex_unlock(&y->lock);
+    return n;
+  }
+  for (int i = 0; i < k->count && i < most; i++) out[i] = k->name[i];
+  return k->count < most ? k->count : most;
 }
 
 int m6_symbols_covers(const struct m6_symbols *y, uint64_t address)
@@ -186,6 +209,10 @@ int m6_symbols_open(pid_t pid, struct m6_symbols **out)
   *out = NULL;
   struct m6_symbols *y = calloc(1, sizeof *y);
   if (!y) return ENOMEM;
+  pthread_mutexattr_t recursive;
+  pthread_mutexattr_init(&recursive);
+  pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&y->lock, &recursive);
   y->pid = pid;
   read_identity(y);
   int e = m6_symbols_refresh(y);
@@ -199,8 +226,10 @@ int m6_symbols_open(pid_t pid, struct m6_symbols **out)
 
 int m6_symbols_refresh(struct m6_symbols *y)
 {
+  pthread_mutex_lock(&y->lock);
   int e = m6_sym_snapshot(y);
   m6_sym_read_jit(y);
+  pthread_mutex_unlock(&y->lock);
   return e;
 }
 
@@ -232,6 +261,7 @@ void m6_symbols_close(struct m6_symbols *y)
     M6_HASH_FREE(f->found, free);
     m6_sym_rows_free(f);
     m6_elf_close(f->elf);
+    m6_elf_close(f->names);
     if (f->fd >= 0) close(f->fd);
     free(f->path);
     free(f);
@@ -240,5 +270,6 @@ void m6_symbols_close(struct m6_symbols *y)
   m6_sym_table_free(&y->jit);
   m6_sym_table_free(&y->kernel);
   free(y->ranges);
+  pthread_mutex_destroy(&y->lock);
   free(y);
 }

@@ -64,6 +64,18 @@ int m6_symbols_is_return(struct m6_symbols *y, uint64_t address);
  * Ends where the stack does, where its copy ends, or where no rule is known (and no frame pointer leads to a call). */
 struct m6_user_state;
 uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
+/* Did it end where the stack does? *whole tells. */
+uint32_t m6_symbols_unwind_whole(struct m6_symbols *y, const struct m6_user_state *state, uint64_t *ip, uint32_t most,
+                                 int *whole);
+/* An address for keeps: another library may come to lie there, but this says which one it was now. Its names can be asked for
+ * until close, by ONE other thread too, while this one refreshes and unwinds and does not ask for names itself: reading a large
+ * file's debug information takes long. flags as for names. */
+struct m6_sym_place {
+  const void *file; /* NULL: in no file; then offset is an address */
+  uint64_t offset;
+};
+struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t address, unsigned int flags);
+int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most);
 /* Innermost first; at least one. */
 int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags, struct m6_sym_name *out, int most);
 /* All modules, in no order; reads the build-ids of those that were not needed so far. */

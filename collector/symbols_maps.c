@@ -273,13 +273,28 @@ static struct m6_sym_file *file_of(struct m6_symbols *y, pid_t via, const struct
 
 struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f)
 {
-  if (!f->tried) {
-    f->tried = 1;
-    if (f->fd >= 0) f->elf = m6_elf_open(f->fd, f->path, y->root);
-    if (f->fd >= 0 && !f->elf) f->error = ENOEXEC;
-    f->fd = -1; /* taken over */
-  }
+  if (f->tried) return f->elf;
+  pthread_mutex_lock(&y->lock);
+  f->tried = 1;
+  f->kept_fd = f->fd;
+  if (f->fd >= 0) f->elf = m6_elf_open(f->fd, f->path, y->root);
+  if (f->fd >= 0 && !f->elf) f->error = ENOEXEC, f->kept_fd = -1;
+  f->fd = -1; /* taken over */
+  pthread_mutex_unlock(&y->lock);
   return f->elf;
+}
+
+struct m6_elf *m6_sym_names_elf(struct m6_symbols *y, struct m6_sym_file *f)
+{
+  if (f->names_tried) return f->names;
+  char root[sizeof y->root];
+  pthread_mutex_lock(&y->lock);
+  int fd = f->tried ? f->kept_fd : f->fd, own = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+  memcpy(root, y->root, sizeof root);
+  pthread_mutex_unlock(&y->lock);
+  f->names_tried = 1;
+  if (own >= 0) f->names = m6_elf_open(own, f->path, root);
+  return f->names;
 }
 
 /* ---- snapshots --------------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef M6_SYMBOLS_PARTS_H
 #define M6_SYMBOLS_PARTS_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <uthash.h>
 
@@ -30,8 +31,10 @@ struct m6_sym_file {
   char *path;         /* as in maps, without " (deleted)" */
   const char *module; /* interned base name */
   int fd;             /* until it is opened as ELF; then -1 */
-  int tried;
+  int kept_fd;        /* the same, and after that too, while elf is open */
+  int tried, names_tried;
   struct m6_elf *elf;
+  struct m6_elf *names; /* a second one, for a thread that names places while another unwinds */
   enum m6_sym_source source;
   int error;
   uint64_t start, end, offset;
@@ -54,7 +57,8 @@ struct m6_sym_table {
   off_t bytes; /* the file's size when it was read */
 };
 struct m6_symbols {
-  pid_t pid, own_pid; /* as the caller counts; as the target's own namespace counts */
+  pthread_mutex_t lock; /* recursive: texts; whole refreshes; opening files */
+  pid_t pid, own_pid;   /* as the caller counts; as the target's own namespace counts */
   uid_t uid;
   char root[64];
   struct m6_sym_range *ranges;
@@ -69,6 +73,7 @@ struct m6_symbols {
 int m6_sym_snapshot(struct m6_symbols *y);
 const struct m6_sym_range *m6_sym_range_at(const struct m6_symbols *y, uint64_t address);
 struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f);
+struct m6_elf *m6_sym_names_elf(struct m6_symbols *y, struct m6_sym_file *f);
 char *m6_sym_read_all(int fd, size_t most, size_t *bytes); /* malloc'ed, NUL-terminated; NULL without memory */
 /* symbols_unwind.c */
 void m6_sym_rows_free(struct m6_sym_file *f);

@@ -111,15 +111,25 @@ static int load(const struct m6_user_state *u, uint64_t address, uint64_t *value
 
 uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *u, uint64_t *ip, uint32_t most)
 {
-  struct m6_symbols *y = symbols;
+  int whole;
+  return m6_symbols_unwind_whole(symbols, u, ip, most, &whole);
+}
+
+uint32_t m6_symbols_unwind_whole(struct m6_symbols *y, const struct m6_user_state *u, uint64_t *ip, uint32_t most,
+                                 int *whole)
+{
   uint64_t saved[SAVED] = {u->bx, u->bp, u->r12, u->r13, u->r14, u->r15}, sp = u->sp, pc = u->ip;
   uint32_t n = 0;
+  *whole = 0;
   while (n < most && pc) {
     ip[n++] = pc;
     /* A return address may be the next function's first: the call is what counts. */
     const struct m6_sym_row *r = row_at(y, n > 1 ? pc - 1 : pc);
     uint64_t cfa, next;
-    if (r && r->kind == ROW_LAST) break;
+    if (r && r->kind == ROW_LAST) {
+      *whole = 1;
+      break;
+    }
     if (r && r->kind != ROW_NONE) {
       if (r->kind == ROW_STUB) cfa = sp + 8 + ((pc & 15) >= 11 ? 8 : 0);
       else cfa = (r->base < 0 ? sp : saved[r->base]) + (uint64_t)(int64_t)r->offset;

@@ -29,7 +29,9 @@ struct m6_image { /* one loaded shim: a process between two execs */
   struct m6_kernel_side *kernel; /* of its process, whoever opened it; NULL: none */
   char exe[1024];
   char caller[M6_STREAMS][256];
-  uint32_t session; /* the number that was asked for */
+  uint32_t session;           /* the number that was asked for */
+  uint32_t site_interval;     /* that its shim is told; 0 = no sites */
+  struct m6_site_side *sites; /* made with the capture, when they are wanted */
 };
 
 /* The file of the target with that pid; its newest image. 0 or an exit status with *e filled. */

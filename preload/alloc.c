@@ -4,7 +4,7 @@
  * thread's own slot. An allocation is counted after the real one, by its usable size; a free before the real one; what
  * failed is not counted, what was counted too early is undone. A real function that comes back through these hooks
  * (glibc's reallocarray calls realloc) is counted once.
- * May call: the next functions (m6_real), slot.c's slow halves.
+ * May call: the next functions (m6_real), slot.c's slow halves, sample.c.
  */
 #include <errno.h>
 
@@ -37,22 +37,30 @@ slow(uint64_t live, uint64_t bytes, uint64_t allocs, uint64_t frees, uint32_t ki
   m6_count_slow(&e);
 }
 
+static void __attribute__((noinline, cold)) slow_alloc(void *p, uint64_t bytes, uint32_t kind)
+{
+  slow(bytes, bytes, 1, 0, kind);
+  if (m6_site_due(bytes)) m6_site_sample(p, bytes);
+}
+
 /* A block came into being. The total is added first and its kind second: see struct m6_slot. */
 static inline __attribute__((always_inline)) void count_alloc(void *p, uint32_t kind)
 {
   uint64_t bytes = m6_real.measure(p);
   struct m6_slot *s = m6_self.slot;
   if (m6_unlikely(!s)) {
-    slow(bytes, bytes, 1, 0, kind);
+    slow_alloc(p, bytes, kind);
     return;
   }
   m6_own_add(&s->live, bytes);
   m6_own_add(&s->allocs, 1);
   m6_own_add(&s->bytes, bytes);
-  if (!kind) return;
-  struct m6_kind *k = (struct m6_kind *)((char *)s + kind);
-  m6_own_add(&k->count, 1);
-  m6_own_add(&k->bytes, bytes);
+  if (kind) {
+    struct m6_kind *k = (struct m6_kind *)((char *)s + kind);
+    m6_own_add(&k->count, 1);
+    m6_own_add(&k->bytes, bytes);
+  }
+  if (m6_site_due(bytes)) m6_site_sample(p, bytes);
 }
 
 static inline __attribute__((always_inline)) void count_free(uint64_t bytes)
@@ -109,7 +117,10 @@ void *m6_hook_malloc(size_t) HOOK(malloc);
 /* Apart, so that the inert half needs no stack. */
 static __attribute__((noinline)) void free_counted(void *p)
 {
-  if (m6_likely(p != NULL)) count_free(m6_real.measure(p));
+  if (m6_likely(p != NULL)) {
+    count_free(m6_real.measure(p));
+    if (m6_site_maybe(p)) m6_site_free(p);
+  }
   m6_real.free(p);
 }
 M6_EXPORT void free(void *p)
@@ -138,13 +149,14 @@ COUNTED(void *, calloc, (size_t m, size_t n), (m, n))
   return p;
 }
 
-/* One shape for realloc and reallocarray: p's bytes go before, the new block's come after. */
-#define RESIZE(p, freed, call)                                                                                         \
+/* One shape for realloc and reallocarray: p's bytes go before, the new block's come after. `sample`: p's key, 0 for none. */
+#define RESIZE(p, freed, call, sample)                                                                                 \
   do {                                                                                                                 \
     uint64_t old = (p) ? m6_real.measure(p) : 0;                                                                       \
     struct seen before = seen_so_far();                                                                                \
     if (p) count_live(-old);                                                                                           \
     void *q = (call);                                                                                                  \
+    if (sample) m6_site_settle(sample, q || (freed));                                                                  \
     if (m6_unlikely(!nothing_since(before))) { /* counted on a way through other hooks */                              \
       if (p) count_live(old);                                                                                          \
     } else if (m6_likely(q != NULL)) {                                                                                 \
@@ -155,12 +167,20 @@ COUNTED(void *, calloc, (size_t m, size_t n), (m, n))
     }                                                                                                                  \
     return q;                                                                                                          \
   } while (0)
-
-COUNTED(void *, realloc, (void *p, size_t n), (p, n)) { RESIZE(p, n == 0, m6_real.realloc(p, n)); }
-COUNTED(void *, reallocarray, (void *p, size_t m, size_t n), (p, m, n))
-{
-  RESIZE(p, m == 0 || n == 0, m6_real.reallocarray(p, m, n));
-}
+/* The hook, and its second form for a block that may be a sampled one. */
+#define RESIZING(name, params, args, freed)                                                                            \
+  static __attribute__((noinline)) void *name##_sampled params                                                         \
+  {                                                                                                                    \
+    uint64_t sample = m6_site_take(p);                                                                                 \
+    RESIZE(p, freed, m6_real.name args, sample);                                                                       \
+  }                                                                                                                    \
+  COUNTED(void *, name, params, args)                                                                                  \
+  {                                                                                                                    \
+    if (m6_site_maybe(p)) return name##_sampled args;                                                                  \
+    RESIZE(p, freed, m6_real.name args, 0);                                                                            \
+  }
+RESIZING(realloc, (void *p, size_t n), (p, n), n == 0)
+RESIZING(reallocarray, (void *p, size_t m, size_t n), (p, m, n), m == 0 || n == 0)
 
 /* ---- aligned ones ----------------------------------------------------------------------------------------------- */
 
@@ -196,6 +216,7 @@ M6_EXPORT size_t malloc_usable_size(void *p) { return m6_real.usable(p); }
       uint64_t bytes = m6_real.measure(p);                                                                             \
       struct seen before = seen_so_far();                                                                              \
       count_free(bytes);                                                                                               \
+      if (m6_site_maybe(p)) m6_site_free(p);                                                                           \
       call;                                                                                                            \
       struct seen now = seen_so_far();                                                                                 \
       if (now.frees - before.frees == 2) slow(bytes, 0, 0, -1ull, 0);                                                  \

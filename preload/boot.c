@@ -313,6 +313,9 @@ static void read_options(void)
   v = VARIABLE("MACH6_SESSIONS");
   uint64_t n = v && *v ? number(v, 10) : 1;
   m6_options.sessions = n > 1000000 ? 1000000 : (uint32_t)n;
+  v = VARIABLE("MACH6_SITES");
+  n = v ? number(v, 10) : 0;
+  m6_options.sites = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
   v = VARIABLE("MACH6_VERBOSE");
   m6_options.verbose = v && *v == '1';
   v = VARIABLE("MACH6_DISABLE");

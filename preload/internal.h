@@ -12,7 +12,7 @@
  *   8. Inert means: one predictable branch, then the real function.
  *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
  *
- * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c) call slot.c and present.c;
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c) call slot.c, sample.c and present.c;
  * those call segment.c; boot.c starts everything, by its constructor or by the first call that finds a boot stub in
  * m6_real.
  */
@@ -32,6 +32,7 @@
 #include "../shm/order.h"
 #include "../shm/present.h"
 #include "../shm/ring.h"
+#include "../shm/sites.h"
 
 #define M6_EXPORT __attribute__((visibility("default")))
 #define M6_COLD __attribute__((cold, noinline))
@@ -48,7 +49,8 @@ struct m6_gate {
     collecting;      /* what every hook reads: 0 = straight to the real function, else which session of this process */
   uint32_t alive;    /* 1 in the process that loaded the shim, 0 in its forked children */
   uint32_t counting; /* the allocation and mapping hooks' own: as collecting, but 0 where another malloc comes first */
-  uint8_t page_free[4084];
+  uint32_t sites;    /* 1 once a block was sampled: free looks at the filter */
+  uint8_t page_free[4080];
 };
 extern struct m6_gate m6_gate __attribute__((visibility("hidden"), aligned(4096)));
 static inline int m6_gate_open(const uint32_t *word)
@@ -85,6 +87,8 @@ void m6_poll_control(uint64_t now_ns_or_0) __attribute__((visibility("hidden")))
 int m6_populate(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
 /* The same, but at no cost when it was done before. */
 int m6_ensure(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden")));
+/* Was the page at this offset populated? */
+int m6_there(uint32_t offset) __attribute__((visibility("hidden")));
 /* The one reason on stderr (write(2), no stdio); a second call does nothing. */
 void m6_reason(int asked_for, const char *what, int err) __attribute__((visibility("hidden")));
 /* Is there something new on the control line? For inert marks; cheaper than asking m6_poll_control. */
@@ -98,6 +102,7 @@ static inline int m6_start_pending(void)
 enum m6_thread_state { M6_THREAD_NEW = 0, M6_THREAD_BUSY, M6_THREAD_LIVE, M6_THREAD_SHARED, M6_THREAD_GONE };
 struct m6_thread {
   struct m6_slot *slot;        /* NULL: none of its own (see state) */
+  int64_t site_left;           /* bytes to the next sampled one; below 0: passed */
   struct m6_producer producer; /* .records NULL: no ring (yet, or at all) */
   uint32_t depth;              /* open scopes */
   uint32_t state;              /* enum m6_thread_state */
@@ -109,8 +114,14 @@ struct m6_thread {
   uint64_t *stack; /* where the innermost open scopes were marked, a ring of M6_SCOPE_STACK; NULL without a slot */
   uint64_t shared_allocs; /* events of this thread that went to slot 0: to tell whether a nested call was counted */
   uint64_t shared_frees;
+  uint64_t site_random;           /* state of its random numbers; 0 = not seeded */
+  uint32_t site_interval;         /* that site_left was drawn with; 0 = none */
+  uint32_t stack_strikes;         /* times that a stack was not its own */
+  uintptr_t stack_low, stack_top; /* of its own stack, as far as known */
 };
 #define M6_SCOPE_STACK 64u
+#define M6_SCOPE_STACK_WORDS (M6_SCOPE_STACK + M6_SCOPE_STACK / 4) /* then as many labels, 16 bits each */
+static inline uint16_t *m6_scope_labels(const struct m6_thread *t) { return (uint16_t *)(t->stack + M6_SCOPE_STACK); }
 extern __thread struct m6_thread m6_self __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /* Gives this thread a slot when it may have one. After it m6_self.slot may still be NULL: then use the shared slot 0
@@ -157,6 +168,35 @@ static inline struct m6_reading m6_thread_reading(void)
 /* Room for n records (n <= M6_FRAME_UNITS) in this thread's ring? Gets the ring first when needed; says a pending loss
  * in-band; counts one loss when the answer is no, a frame's four records being one. */
 int m6_ring_ready(unsigned n) __attribute__((visibility("hidden")));
+
+/* ---- sampled allocations (sample.c) ------------------------------------------------------------------------------ */
+/* A block of so many bytes: is a sample due? One subtraction and its sign. */
+static inline int m6_site_due(uint64_t bytes)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  int due;
+  __asm__ volatile("subq %2, %1" : "=@ccs"(due), "+m"(m6_self.site_left) : "er"(bytes) : "cc");
+  return m6_unlikely(due);
+#else
+  return m6_unlikely((m6_self.site_left -= (int64_t)bytes) < 0);
+#endif
+}
+void m6_site_sample(const void *p, uint64_t bytes) __attribute__((visibility("hidden")));
+/* May this block be a sampled one? Neighbours in memory share a line of the filter. */
+#define M6_SITE_FILTER 16384u
+extern uint8_t m6_site_filter[M6_SITE_FILTER] __attribute__((visibility("hidden")));
+static inline uint32_t m6_site_hash(uint64_t address) { return (uint32_t)(address >> 4) % M6_SITE_FILTER; }
+static inline int m6_site_maybe(const void *p)
+{
+  return m6_unlikely(m6_gate_open(&m6_gate.sites)) && m6_unlikely(m6_peek(&m6_site_filter[m6_site_hash((uintptr_t)p)]));
+}
+/* Before the block is given back: says that it is, when it is a sample. */
+void m6_site_free(const void *p) __attribute__((visibility("hidden")));
+/* The same where that may fail (realloc): take gives its key, 0 for no sample; then settle says how it went. */
+uint64_t m6_site_take(const void *p) __attribute__((visibility("hidden")));
+/* Between two sessions. */
+void m6_site_forget(void) __attribute__((visibility("hidden"), cold));
+void m6_site_settle(uint64_t key, int gone) __attribute__((visibility("hidden"), cold));
 
 /* ---- the next functions in line --------------------------------------------------------------------------------- */
 /* Each starts as a boot stub that resolves all of them, so that the inert path is one indirect jump. */
@@ -207,6 +247,7 @@ void m6_next_maps(void) __attribute__((visibility("hidden"), cold)); /* fills it
 struct m6_options {
   uint64_t run_token;
   uint32_t sessions;
+  uint32_t sites; /* mean bytes between sampled ones, from the start on; 0 = none */
   uint8_t verbose, disable, run;
 };
 extern struct m6_options m6_options __attribute__((visibility("hidden")));

@@ -9,7 +9,8 @@
  *
  * A library that was loaded by dlopen may need an operator that is not in the global scope (libLLVM's libstdc++ under a
  * game in C). RTLD_NEXT does not see that one; then the caller's own scope is asked.
- * May call: the next functions, dlopen with RTLD_NOLOAD once a process, slot.c's slow half. errno is kept.
+ * May call: the next functions, dlopen with RTLD_NOLOAD once a process, slot.c's slow half, sample.c. errno is
+ * kept.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -173,6 +174,7 @@ static void count_new(void *p, uint8_t *what, uint64_t before)
   uint64_t bytes = m6_real.measure(p);
   struct m6_event e = {bytes, bytes, 1, 0, offsetof(struct m6_slot, new_)};
   m6_count_slow(&e);
+  if (m6_site_due(bytes)) m6_site_sample(p, bytes);
 }
 static void count_delete(uint64_t bytes)
 {
@@ -203,6 +205,7 @@ static void count_delete(uint64_t bytes)
       return;                                                                                                          \
     }                                                                                                                  \
     uint64_t bytes = m6_real.measure(p);                                                                               \
+    if (m6_site_maybe(p)) m6_site_free(p);                                                                             \
     if (m6_peek(&learned[OP_##name]) == COUNTED_HERE) {                                                                \
       count_delete(bytes);                                                                                             \
       next.name args;                                                                                                  \

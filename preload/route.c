@@ -71,6 +71,7 @@ void *m6_dlopen_target(const char *file, int mode)
 {
   static void *next;
   if (file && (mode & RTLD_DEEPBIND)) m6_note_unseen(M6_UNSEEN_DEEPBIND);
+  if (m6_seg && m6_peek(&m6_gate.alive)) m6_shared_add(&m6_seg->loads, 1);
   m6_poll_control(0);
   return next_of(&next, "dlopen");
 }

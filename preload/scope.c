@@ -112,7 +112,10 @@ static __attribute__((noinline)) unsigned mark_slow(uint32_t label, uint64_t fro
   struct m6_thread *t = &m6_self;
   int ready = m6_ring_ready(1);
   uint32_t depth = t->depth;
-  if (t->stack) m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
+  if (t->stack) {
+    m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
+    m6_poke(&m6_scope_labels(t)[depth % M6_SCOPE_STACK], (uint16_t)label);
+  }
   m6_poke(&t->depth, depth + 1);
   if (ready) record(t, M6_REC_MARK, 0, label, depth, (uint32_t)from);
   return depth;
@@ -128,6 +131,7 @@ INLINE unsigned mark(uint32_t label, uint64_t from)
   uint64_t clock = quick_now();
   uint32_t depth = t->depth;
   m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
+  m6_poke(&m6_scope_labels(t)[depth % M6_SCOPE_STACK], (uint16_t)label);
   m6_poke(&t->depth, depth + 1);
   record_quick(t, index, clock, M6_REC_MARK, label, depth, (uint32_t)from);
   return depth;

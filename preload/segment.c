@@ -110,6 +110,7 @@ void m6_reason(int asked_for, const char *what, int err)
 static uint64_t present_pages[(PAGES + 63) / 64]; /* shared or: a page that is reserved stays so */
 
 static int page_there(uint32_t page) { return !!(m6_observe(&present_pages[page / 64]) & 1ull << page % 64); }
+int m6_there(uint32_t offset) { return page_there(offset / M6_PAGE); }
 
 int m6_populate(uint32_t offset, uint32_t bytes)
 {
@@ -272,6 +273,8 @@ int m6_segment_create(void)
   h->clock_kind = m6_clock_kind = choose_clock(); /* now: later there may be a filter on system calls */
   h->sessions_allowed = m6_options.sessions;
   h->slots_used = 1;
+  h->site_interval = m6_options.sites; /* until a collector says otherwise */
+  h->site_stack = m6_options.sites == 1 ? M6_SITE_STACK_BYTES_EVERY : M6_SITE_STACK_BYTES;
   if (program_invocation_short_name) strncpy(h->name, program_invocation_short_name, sizeof h->name - 1);
   current_break = (const uintptr_t *)m6_next("__curbrk");
   m6_publish(&h->magic, M6_SEGMENT_MAGIC);
@@ -298,6 +301,7 @@ static void look_at_break(void)
 static void start(int64_t live)
 {
   struct m6_header *h = m6_seg;
+  m6_site_forget();
   h->start_live = live;
   h->start_mono_ns = m6_monotonic_ns();
   h->start_clock = m6_now();

@@ -20,7 +20,7 @@
 __thread struct m6_thread m6_self __attribute__((aligned(64)));
 
 static uint64_t taken[M6_SLOTS / 64]; /* bit i: slot i has an owner; private, so that nobody else can confuse it */
-static uint64_t stacks[M6_SLOTS][M6_SCOPE_STACK];
+static uint64_t stacks[M6_SLOTS][M6_SCOPE_STACK_WORDS];
 static pthread_key_t key;
 static uint32_t refusals; /* of slots and rings, since dead owners were last looked for */
 

@@ -4,11 +4,21 @@
 #define M6_BUDGET_H
 
 #define M6_SESSION_TTL_S 300     /* seconds; default and maximum */
-#define M6_RING_BYTES (4u << 20) /* all rings of one target together */
-#define M6_SLOTS 1024            /* threads with counters of their own at one time, slot 0 included */
-#define M6_RINGS 160             /* threads with a ring of their own at one time */
-#define M6_STREAMS 48            /* present streams told apart; the last one takes the rest */
-#define M6_LABELS 4096           /* entries of the label table; three quarters are used at most */
+#define M6_RING_BYTES (4u << 20) /* all rings of one target together, sampled allocations and their stacks included */
+#define M6_SITE_BYTES (1u << 20) /* of these: sampled allocations that live, and stacks on their way */
+#define M6_SITE_TABLE 32768u     /* sampled allocations that live at one time and whose end will be known */
+#define M6_SITE_INTERVAL (512u << 10)         /* mean bytes between two samples, unless told otherwise */
+#define M6_SITE_STACK_BYTES (48u << 10)       /* of a stack that a sample reaches at most */
+#define M6_SITE_STACK_BYTES_EVERY (16u << 10) /* the same when every allocation is a sample */
+#define M6_SITE_GRANULES_MAX 16u /* of 1 KiB that one stack may take, once what can be no address is left out */
+#define M6_SITE_GRANULES_MAX_EVERY 3u
+#define M6_SITES_MAX 2048     /* sites (stack and scope) told apart; the last one takes the rest */
+#define M6_SITES_SHOWN 192    /* of these in a snapshot: those that lead in anything */
+#define M6_SITE_FRAMES_MAX 96 /* callers of one site */
+#define M6_SLOTS 1024         /* threads with counters of their own at one time, slot 0 included */
+#define M6_RINGS 160          /* threads with a ring of their own at one time */
+#define M6_STREAMS 48         /* present streams told apart; the last one takes the rest */
+#define M6_LABELS 4096        /* entries of the label table; three quarters are used at most */
 #define M6_LABELS_MAX (M6_LABELS / 4 * 3)
 #define M6_LABEL_TEXT_BYTES (256u << 10)
 #define M6_LABEL_BYTES_MAX 255 /* stored bytes of one label; its identity is a hash over all of it */

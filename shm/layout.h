@@ -8,7 +8,9 @@
  *   slots         M6_SLOTS x 128 bytes
  *   ring heads    M6_RINGS x 128 bytes
  *   labels        head, hash table, text
- *   ring records  32 rings of 64 KiB, then 128 of 16 KiB
+ *   site head     one page: who has which granule, counters (sites.h)
+ *   ring records  32 rings of 64 KiB, then 128 of 8 KiB
+ *   sites         live samples, then stacks: 1 MiB of the rings' budget
  *
  * Offsets must not change within one M6_LAYOUT_VERSION. Only 64- and 32-bit words at their natural alignment, so the
  * layout is the same for 32- and 64-bit targets. Every line has one writer, named in its comment.
@@ -105,7 +107,11 @@ struct m6_header {
   uint64_t heartbeat_ns; /* CLOCK_MONOTONIC; 0 = no collector was ever here */
   uint32_t level;
   uint32_t collector_pid;
-  uint64_t control_free[5];
+  uint32_t site_interval; /* mean bytes between two sampled ones; 1 = every allocation, 0 = none */
+  uint32_t site_stack;    /* bytes of a stack that are copied at most */
+  uint32_t main_stream;   /* whose presents are the frames that samples carry */
+  uint32_t control_free32;
+  uint64_t control_free[3];
 
   /* line 3: counters of rare events; shared adds by the shim */
   uint64_t labels_refused;  /* marks whose label found no room and became "(other)" */
@@ -117,8 +123,10 @@ struct m6_header {
   uint64_t brk_now;         /* and when the shim last looked */
   uint64_t preboot_allocs;  /* allocations before the shim could read its environment; already in slot 0 */
 
-  char name[64]; /* program_invocation_short_name, NUL-terminated */
-  uint8_t page_free[1024 - 320];
+  char name[64];       /* program_invocation_short_name, NUL-terminated */
+  uint64_t loads;      /* calls of dlopen so far, each counted before it is done; shared add by the shim */
+  uint32_t sites_used; /* 1: the site head is there, and may be read; written by the shim */
+  uint8_t page_free[1024 - 332];
   struct m6_stream streams[M6_STREAMS];
 };
 
@@ -177,13 +185,21 @@ struct m6_labels_head {
 #define M6_OFF_LABELS (M6_OFF_RING_HEADS + M6_RINGS * 128u)
 #define M6_OFF_LABEL_TABLE (M6_OFF_LABELS + M6_PAGE)
 #define M6_OFF_LABEL_TEXT (M6_OFF_LABEL_TABLE + M6_LABELS * 16u)
+#define M6_OFF_SITE_HEAD (M6_OFF_RINGS - M6_PAGE)
 #define M6_OFF_RINGS 491520u
 #define M6_SEGMENT_BYTES (M6_OFF_RINGS + M6_RING_BYTES)
 
-/* Ring i of M6_RINGS: the first M6_RINGS_LARGE hold 2048 records, the rest 512. */
+/* Sampled allocations, at the end of the rings' budget: the table of live ones, then the stacks, in granules. */
+#define M6_OFF_SITE_TABLE (M6_SEGMENT_BYTES - M6_SITE_BYTES)
+#define M6_OFF_STACKS (M6_OFF_SITE_TABLE + M6_SITE_TABLE * 8u)
+#define M6_SITE_BUCKET 16u
+#define M6_STACK_GRANULE 1024u
+#define M6_STACK_GRANULES ((M6_SITE_BYTES - M6_SITE_TABLE * 8u) / M6_STACK_GRANULE)
+
+/* Ring i of M6_RINGS: the first M6_RINGS_LARGE hold 2048 records, the rest 256. */
 #define M6_RINGS_LARGE 32u
 #define M6_RING_LARGE_RECORDS 2048u
-#define M6_RING_SMALL_RECORDS 512u
+#define M6_RING_SMALL_RECORDS 256u
 static inline uint32_t m6_ring_capacity(uint32_t i)
 {
   return i < M6_RINGS_LARGE ? M6_RING_LARGE_RECORDS : M6_RING_SMALL_RECORDS;
@@ -201,17 +217,20 @@ _Static_assert(sizeof(struct m6_header) == M6_PAGE, "the header is one page");
 _Static_assert(sizeof(struct m6_slot) == 128, "a slot is two cache lines");
 _Static_assert(sizeof(struct m6_ring_head) == 128, "producer and consumer have a line each");
 _Static_assert(sizeof(struct m6_label) == 16 && sizeof(struct m6_labels_head) == M6_PAGE, "labels");
-_Static_assert(M6_RINGS_LARGE *M6_RING_LARGE_RECORDS * 32u +
-                   (M6_RINGS - M6_RINGS_LARGE) * M6_RING_SMALL_RECORDS * 32u ==
+_Static_assert(M6_RINGS_LARGE *M6_RING_LARGE_RECORDS * 32u + (M6_RINGS - M6_RINGS_LARGE) * M6_RING_SMALL_RECORDS * 32u +
+                   M6_SITE_BYTES ==
                  M6_RING_BYTES,
                "rings fill their budget");
-_Static_assert(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_RINGS && M6_OFF_LABELS % M6_PAGE == 0,
+_Static_assert(M6_STACK_GRANULES % 64 == 0 && M6_STACK_GRANULES <= 1024 && M6_OFF_STACKS % M6_PAGE == 0,
+               "granules are whole words of bits, and fill whole pages");
+_Static_assert(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_SITE_HEAD && M6_OFF_LABELS % M6_PAGE == 0,
                "regions do not overlap");
 M6_AT(struct m6_header, load_ns, 32);
 M6_AT(struct m6_header, state, 64);
 M6_AT(struct m6_header, start_clock, 80);
 M6_AT(struct m6_header, exited_clock, 120);
 M6_AT(struct m6_header, want, 128);
+M6_AT(struct m6_header, site_interval, 152);
 M6_AT(struct m6_header, labels_refused, 192);
 M6_AT(struct m6_header, name, 256);
 M6_AT(struct m6_header, streams, 1024);

@@ -36,6 +36,8 @@ enum m6_record_type {
   M6_REC_START = 5,     /* a thread takes the ring: label unused, count = its tid */
   M6_REC_END = 6,       /* the thread gives it back */
   M6_REC_LOSS = 7,      /* count = records that did not fit since the last one that did */
+  M6_REC_SITE = 8,      /* a sampled allocation, two units: sites.h */
+  M6_REC_FREE = 9,      /* it was given back */
 };
 
 /* flags */

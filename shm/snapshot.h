@@ -19,6 +19,7 @@
 #include "budget.h"
 #include "snapshot_govern.h"
 #include "snapshot_kernel.h"
+#include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
 #define M6_SNAPSHOT_VERSION 2u
@@ -216,6 +217,8 @@ struct m6_snapshot {
   struct m6_snap_govern govern;
 
   struct m6_snap_kernel kernel;
+
+  struct m6_snap_sites sites;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

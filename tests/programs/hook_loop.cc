@@ -8,8 +8,8 @@ int main(int argc, char **argv)
 {
   const char *what = argc > 1 ? argv[1] : "";
   int n = argc > 2 ? atoi(argv[2]) : 1;
-  void *p = malloc(64);
-  for (int i = 0; i < n + 3; i++) { // three to get slot, ring and label
+  void *p = malloc(64), *sampled = malloc(64 << 20); // with MACH6_SITES: so that frees have something to look for
+  for (int i = 0; i < n + 3; i++) {                  // three to get slot, ring and label
     if (!strcmp(what, "pair")) free(malloc(64));
     if (!strcmp(what, "calloc")) free(calloc(1, 64));
     if (!strcmp(what, "realloc")) p = realloc(p, size_t(64 + i % 2));
@@ -22,4 +22,5 @@ int main(int argc, char **argv)
     if (!strcmp(what, "built")) { mach6::scope s("a label of average length"); }
   }
   free(p);
+  free(sampled);
 }

@@ -50,10 +50,11 @@ static int find(uint64_t token, const char *name)
 
 static void records(char *base, int each)
 {
-  static const char *const types[] = {"none", "mark", "done", "frame", "continued", "start", "end", "loss"};
+  static const char *const types[] = {"none",  "mark", "done", "frame", "continued",
+                                      "start", "end",  "loss", "site",  "free"};
   struct m6_header *h = (struct m6_header *)base;
   struct m6_ring_head *heads = (struct m6_ring_head *)(base + M6_OFF_RING_HEADS);
-  uint64_t by_type[8] = {0}, holes = 0, claimed = 0, backwards = 0, deepest = 0;
+  uint64_t by_type[10] = {0}, holes = 0, claimed = 0, backwards = 0, deepest = 0;
   for (uint32_t r = 0; r < h->rings_used && r < M6_RINGS; r++) {
     uint32_t capacity = m6_ring_capacity(r);
     struct m6_record *ring = (struct m6_record *)(base + m6_ring_offset(r)), out;
@@ -64,7 +65,7 @@ static void records(char *base, int each)
         holes++;
         continue;
       }
-      unsigned type = m6_word_type(out.word) & 7;
+      unsigned type = m6_word_type(out.word) % 10;
       by_type[type]++;
       if (type != M6_REC_CONTINUED) {
         if (out.clock < clock) backwards++;
@@ -82,7 +83,7 @@ static void records(char *base, int each)
              (uint64_t)(out.count & M6_COUNT_MASK));
     }
   }
-  for (int t = 1; t < 8; t++) printf("records_%s %" PRIu64 "\n", types[t], by_type[t]);
+  for (int t = 1; t < 10; t++) printf("records_%s %" PRIu64 "\n", types[t], by_type[t]);
   printf("records %" PRIu64 "\nholes %" PRIu64 "\nclocks_backwards %" PRIu64 "\ndeepest %" PRIu64 "\n", claimed, holes,
          backwards, deepest);
 }

@@ -17,7 +17,7 @@ static void regions_follow_each_other(void **state)
   assert_int_equal(M6_OFF_RING_HEADS, M6_OFF_SLOTS + M6_SLOTS * sizeof(struct m6_slot));
   assert_int_equal(M6_OFF_LABELS, M6_OFF_RING_HEADS + M6_RINGS * sizeof(struct m6_ring_head));
   assert_int_equal(M6_OFF_LABEL_TEXT - M6_OFF_LABEL_TABLE, M6_LABELS * sizeof(struct m6_label));
-  assert_true(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_RINGS);
+  assert_true(M6_OFF_LABEL_TEXT + M6_LABEL_TEXT_BYTES <= M6_OFF_SITE_HEAD);
   assert_int_equal(M6_SEGMENT_BYTES % M6_PAGE, 0);
 }
 static void rings_fill_their_budget(void **state)
@@ -30,8 +30,9 @@ static void rings_fill_their_budget(void **state)
     assert_int_equal(m6_ring_capacity(i) & (m6_ring_capacity(i) - 1), 0);
     at += m6_ring_capacity(i) * (uint32_t)sizeof(struct m6_record);
   }
-  assert_int_equal(at, M6_SEGMENT_BYTES);
-  assert_int_equal(at - M6_OFF_RINGS, M6_RING_BYTES);
+  assert_int_equal(at, M6_OFF_SITE_TABLE); /* sites share the budget */
+  assert_int_equal(M6_OFF_STACKS + M6_STACK_GRANULES * M6_STACK_GRANULE, M6_SEGMENT_BYTES);
+  assert_int_equal(M6_SEGMENT_BYTES - M6_OFF_RINGS, M6_RING_BYTES);
 }
 static void words_round_trip(void **state)
 {

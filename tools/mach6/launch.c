@@ -198,6 +198,10 @@ static void set_environment(const struct launch *l, const char *shim, uint64_t t
     "MACH6_SESSIONS"); /* a chain is more than the one that is granted by default; none stays none */
   if (l->sessions && (!granted || (atol(granted) > 0 && atol(granted) < atol(l->sessions))))
     setenv("MACH6_SESSIONS", l->sessions, 1);
+  if (l->sites) { /* the shim begins before the collector can tell it */
+    snprintf(run, sizeof run, "%u", l->sites);
+    setenv("MACH6_SITES", run, 1);
+  }
   free(all);
 }
 
@@ -242,7 +246,7 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
 static void become_collector(const struct launch *l, const char *collector, uint64_t token, int end, int ready)
 {
   int from[3] = {l->final_fd, end, ready};
-  char run[32], pid[32], ttl[32];
+  char run[32], pid[32], ttl[32], sites[32];
   setsid();
   unsetenv("LD_PRELOAD");
   unsetenv("MACH6_RUN");
@@ -262,6 +266,7 @@ static void become_collector(const struct launch *l, const char *collector, uint
   snprintf(run, sizeof run, "%llx", (unsigned long long)token);
   snprintf(pid, sizeof pid, "%d", (int)l->game);
   snprintf(ttl, sizeof ttl, "%u", l->ttl);
+  snprintf(sites, sizeof sites, "--sites=%u", l->sites);
   const char *args[48] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
   if (l->frame_symbol) args[1] = "--frame-symbol", args[2] = l->frame_symbol;
@@ -271,6 +276,8 @@ static void become_collector(const struct launch *l, const char *collector, uint
   if (l->session_frames) args[n++] = "--session-frames", args[n++] = l->session_frames;
   for (int i = 0; l->budgets[i]; i++) args[n++] = "--budget", args[n++] = l->budgets[i];
   if (l->out) args[n++] = "--out", args[n++] = l->out;
+  if (l->sites == 1) args[n++] = "--every-allocation";
+  else if (l->sites) args[n++] = sites;
   execv(collector, (char **)args);
   dprintf(2, "mach6: cannot run %s: %s\n", collector, strerror(errno));
   _exit(EXIT_NOT_FOUND);

@@ -17,6 +17,7 @@ struct launch {
   unsigned ttl;                          /* 0: the collector's default */
   const char *sessions, *session_frames; /* a chain: how many, and how long each is in frames; or NULL */
   const char *budgets[8];                /* NAME=VALUE, as they were given; NULL ends them */
+  uint32_t sites;                        /* mean bytes between sampled ones; 1 = every allocation, 0 = none */
   int profile;                           /* 0: only run it */
 
   uint64_t token; /* what its images and its collector know the run by */

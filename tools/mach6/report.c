@@ -340,6 +340,7 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   report_chain(p, s);
   allocations(p, h);
   report_kernel(p, h);
+  report_sites(p, h, parts);
   doubts(p, s);
   cost(p, s);
   report_governor(p, s);

@@ -23,6 +23,8 @@ void report_budgets(const struct page *p, const struct m6_snapshot *s);
 /* report_kernel.c: where CPU time went, threads, system calls, what was refused; what spike number `spike` was made of. */
 void report_kernel(const struct page *p, const mach6_stats *s);
 void report_spike_causes(const struct page *p, const mach6_stats *s, uint32_t spike);
+/* report_sites.c: which code allocates, which keeps; nothing when no sites were asked for. */
+void report_sites(const struct page *p, const mach6_stats *s, int parts);
 void report_heading(const struct page *p, const char *title);
 
 #endif

@@ -20,6 +20,7 @@
 #include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
 #include "dumpfile.h"
+#include "../../shm/site_option.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
@@ -28,6 +29,7 @@
 struct options {
   const char *json, *out, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
   unsigned ttl, budget_count;
+  uint32_t sites;
   int quiet;
   char **argv; /* the program and what belongs to it */
 };
@@ -153,7 +155,9 @@ enum {
   KEY_FRAMES,
   KEY_BUDGET,
   KEY_FOLDED,
-  KEY_FRAME_SYMBOL
+  KEY_FRAME_SYMBOL,
+  KEY_SITES,
+  KEY_EVERY
 };
 
 /* Is it a number from `low` to `high`, in digits alone? */
@@ -200,6 +204,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (m6_budget_option(arg, why, sizeof why)) argp_error(state, "--budget %s", why);
     o->budgets[o->budget_count++] = arg;
     break;
+  case KEY_SITES:
+    if ((o->sites = m6_site_option(arg)) == 0)
+      argp_error(state, "--sites takes 16 to 256M bytes, as 4096, 512K or 1M, not '%s'", arg);
+    break;
+  case KEY_EVERY: o->sites = 1; break;
   case 'q': o->quiet = 1; break;
   case ARGP_KEY_ARG: /* the program: all that follows is its own */
     state->next--;
@@ -245,6 +254,9 @@ int m6_run(int argc, char **argv)
      "A chain of N sessions without a gap between them, and the leak over all of them", 0},
     {"session-frames", KEY_FRAMES, "N", 0, "In a chain, a session ends after N frames (else after its ttl)", 0},
     {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
+    {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
+     "Which code allocates and which leaks, from a sample in so many bytes (512K)", 0},
+    {"every-allocation", KEY_EVERY, 0, 0, "The same from every allocation: for small programs and short times", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
@@ -294,6 +306,7 @@ int m6_run(int argc, char **argv)
   l.sessions = o.sessions;
   l.session_frames = o.session_frames;
   memcpy(l.budgets, o.budgets, sizeof l.budgets);
+  l.sites = o.sites;
   int status = launch_start(&l, shim, collector);
   if (status) return status;
   launch_wait(&l);

@@ -1,0 +1,58 @@
+/* payload_sites.c - the report's key "sites": sampled allocations, null when none were asked for. Keys are only ever added. */
+#include <math.h>
+
+#include "stats_sites.h"
+
+static json_t *amount(const struct m6_snap_amount *a)
+{
+  return json_pack("{s:o, s:o, s:o, s:o, s:o}", "bytes", m6_json_real(a->bytes), "low", m6_json_real(a->low), "high",
+                   m6_json_real(a->high), "blocks", m6_json_real(a->blocks), "samples", m6_json_u64(a->samples));
+}
+
+static json_t *text(const char *s, int n) { return n > 0 ? json_stringn_nocheck(s, (size_t)n) : json_null(); }
+
+static json_t *stack(const struct m6_snapshot *s, const struct m6_snap_site *row)
+{
+  json_t *a = json_array();
+  const char *at = m6_snap_text(s) + row->stack_offset, *end = at + row->stack_bytes;
+  struct m6_site_line l;
+  while (m6_site_next_line(&at, end, &l))
+    json_array_append_new(a, json_pack("{s:o, s:o, s:o, s:b}", "function", text(l.function, l.function_bytes), "module",
+                                       text(l.module, l.module_bytes), "source", text(l.source, l.source_bytes),
+                                       "inlined", l.inlined));
+  return a;
+}
+
+static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r)
+{
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "scope",
+                   text(m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes), "stack", stack(s, r), "made",
+                   amount(&r->made), "in_frames", amount(&r->in_frames), "live", amount(&r->live), "same_frame",
+                   amount(&r->same_frame), "peak_bytes", m6_json_real(r->peak), "dead_blocks",
+                   m6_json_real(r->dead_blocks), "lifetime_frames",
+                   m6_json_real(r->dead_blocks > 0 ? r->dead_frames / r->dead_blocks : NAN), "growth",
+                   m6_json_real(r->growth), "growth_ci", m6_json_real(r->growth_error), "age_frames",
+                   m6_json_real(r->age), "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
+}
+
+json_t *m6_payload_sites(const struct m6_snapshot *s)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  if (h->interval == 0) return json_null();
+  json_t *rows = json_array();
+  for (uint32_t i = 0; i < h->row_count; i++) json_array_append_new(rows, row(s, &m6_snap_sites_rows(s)[i]));
+  json_t *o = json_pack(
+    "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "interval_bytes", m6_json_u64(h->interval), "growth_per",
+    h->per_second ? "second" : "frame", "sites", m6_json_u64(h->sites), "made", amount(&h->made), "in_frames",
+    amount(&h->in_frames), "live", amount(&h->live), "exact_bytes", m6_json_u64(h->exact_bytes), "exact_count",
+    m6_json_u64(h->exact_count), "exact_live_bytes", json_integer(h->exact_live), "peak_bytes", m6_json_real(h->peak));
+  json_object_set_new(o, "losses",
+                      json_pack("{s:o, s:o, s:o, s:o, s:o}", "dropped", m6_json_u64(h->dropped), "stackless",
+                                m6_json_u64(h->stackless), "untracked", m6_json_u64(h->untracked), "deaths_lost",
+                                m6_json_u64(h->deaths_lost), "refused", m6_json_u64(h->refused)));
+  json_object_set_new(o, "samples", m6_json_u64(h->samples));
+  json_object_set_new(
+    o, "stacks", json_pack("{s:o, s:o}", "unwound", m6_json_u64(h->stacks), "whole", m6_json_u64(h->stacks_whole)));
+  json_object_set_new(o, "rows", rows);
+  return o;
+}

@@ -1,0 +1,124 @@
+/* site_publish.c - sites as rows of a snapshot: those that lead in anything. See site_publish.h. */
+#include "site_publish.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct m6_snap_amount amount(const struct m6_site_sum *sum)
+{
+  struct m6_site_range r = m6_site_range_of(sum);
+  return (struct m6_snap_amount){sum->bytes, r.low, r.high, sum->blocks, sum->samples};
+}
+
+/* ---- which ones --------------------------------------------------------------------------------------------------------------- */
+
+static double by_made(const struct m6_site *s) { return s->made.bytes; }
+static double by_frames(const struct m6_site *s) { return s->in_frames.bytes; }
+static double by_live(const struct m6_site *s) { return s->live.bytes; }
+static double by_peak(const struct m6_site *s) { return s->peak; }
+static double by_same_frame(const struct m6_site *s) { return s->same_frame.bytes; }
+static double by_blocks(const struct m6_site *s) { return s->in_frames.blocks; }
+typedef double (*measure)(const struct m6_site *);
+static const measure measures[] = {by_made, by_frames, by_live, by_peak, by_same_frame, by_blocks};
+#define MEASURES (sizeof measures / sizeof *measures)
+
+static measure sorting;
+static int larger_first(const void *a, const void *b)
+{
+  double x = sorting(*(const struct m6_site *const *)a), y = sorting(*(const struct m6_site *const *)b);
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The first ones by each measure in turn, until there are M6_SITES_SHOWN; then by bytes. */
+static uint32_t choose(struct m6_sites *s, struct m6_site **shown)
+{
+  struct m6_site **order = malloc(s->count * sizeof(void *));
+  uint32_t n = 0, each = M6_SITES_SHOWN / MEASURES;
+  if (!order) return 0;
+  for (uint32_t i = 0; i < s->count; i++) {
+    order[i] = &s->list[i];
+    s->list[i].rank = 0;
+  }
+  for (size_t m = 0; m < MEASURES; m++) {
+    sorting = measures[m];
+    qsort(order, s->count, sizeof(void *), larger_first);
+    for (uint32_t i = 0; i < each && i < s->count && sorting(order[i]) > 0; i++) {
+      if (order[i]->rank) continue;
+      order[i]->rank = 1;
+      shown[n++] = order[i];
+    }
+  }
+  free(order);
+  sorting = by_made;
+  qsort(shown, n, sizeof(void *), larger_first);
+  return n;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
+
+static void put_row(struct m6_site_side *side, const struct m6_capture *c, const struct m6_site *site,
+                    const struct m6_site_text *text, struct m6_snap_site *to)
+{
+  const struct m6_sites *s = m6_site_side_sites(side);
+  *to = (struct m6_snap_site){.made = amount(&site->made),
+                              .in_frames = amount(&site->in_frames),
+                              .live = amount(&site->live),
+                              .same_frame = amount(&site->same_frame),
+                              .peak = site->peak,
+                              .dead_blocks = site->dead_blocks,
+                              .dead_frames = site->dead_frames,
+                              .oldest = site->oldest,
+                              .age = site->live.samples ? (double)site->age_sum / (double)site->live.samples : NAN};
+  struct m6_site_growth g = m6_sites_growth(s, site);
+  to->growth = g.per;
+  to->growth_error = g.error;
+  to->suspect = (uint32_t)g.suspect;
+  if (site->key.scope < M6_LABELS) {
+    const struct m6_label_text *l = &c->labels[site->key.scope];
+    const char *name = l->flags & M6_LABEL_KNOWN ? l->text : "(other)";
+    to->scope_bytes = (uint32_t)strlen(name);
+    to->scope_offset = text->put(text->arg, name, &to->scope_bytes);
+  }
+  if (site == s->list) return; /* (other) has no place of its own */
+  const char *stack = m6_site_side_text(side, site->stack);
+  to->unnamed = stack == NULL;
+  if (stack) to->stack_offset = text->put(text->arg, stack, &to->stack_bytes);
+}
+
+uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
+                         const struct m6_site_text *text)
+{
+  struct m6_site_side *side = arg;
+  struct m6_sites *s = m6_site_side_sites(side);
+  struct m6_site_counts n = m6_site_side_counts(side);
+  struct m6_snap_sites *to = &snap->sites;
+  struct m6_site *shown[M6_SITES_SHOWN];
+  m6_sites_settle(s);
+  *to = (struct m6_snap_sites){.interval = c->head.site_interval,
+                               .sites = s->count - 1,
+                               .per_second = snap->presents < 2,
+                               .made = amount(&s->made),
+                               .in_frames = amount(&s->in_frames),
+                               .live = amount(&s->live),
+                               .exact_live = snap->reading_now - snap->reading_start,
+                               .peak = s->peak,
+                               .samples = n.samples,
+                               .dropped = n.dropped,
+                               .stackless = n.none,
+                               .untracked = s->untracked,
+                               .deaths_lost = n.deaths_lost,
+                               .refused = s->refused,
+                               .stacks = n.stacks,
+                               .stacks_whole = n.whole};
+  for (int i = 0; i < M6_ALLOC_KIND_COUNT; i++) {
+    to->exact_bytes += snap->allocs[i].bytes;
+    to->exact_count += snap->allocs[i].count;
+  }
+  if (to->interval == 0) to->interval = 1; /* it was switched off meanwhile; what there is stays */
+  uint32_t count = choose(s, shown);
+  for (uint32_t i = 0; i < count; i++) m6_site_side_text(side, shown[i]->stack);
+  if (snap->state != M6_COLLECTING) m6_site_side_wait(side);
+  for (uint32_t i = 0; i < count; i++) put_row(side, c, shown[i], text, &rows[i]);
+  return to->row_count = count;
+}

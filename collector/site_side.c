@@ -1,0 +1,330 @@
+/* site_side.c - see site_side.h. */
+#include "site_side.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shm/sites.h"
+#include "kernel_samples.h"
+
+#define QUEUE_MAX 32768u
+#define REFRESH_MS 10u /* maps are read so often at most */
+#define UNSETTLED_EVERY_MS 1u
+#define USELESS_MAX 8u     /* doublings of that */
+#define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
+
+struct queued {
+  uint64_t key, bytes;
+  uint32_t frame, interval, scope, flags;
+  uint32_t death;
+  uint32_t stack_at, words; /* in the buffer; 0xffffffff: none */
+  struct m6_user_state state;
+};
+struct m6_site_side {
+  pid_t pid;
+  struct m6_symbols *symbols;
+  uint64_t refreshed_ns, loads_ns;
+  uint32_t known_loads; /* dlopens before the mappings were last read */
+  uint32_t useless;     /* refreshes in a row that found nothing new */
+  struct m6_sites sites;
+  struct m6_site_counts counts, base;
+  int based;
+  uint64_t deaths_checked;
+
+  struct queued *queue;
+  uint32_t queued, buffered, granules;
+  unsigned char *buffer;
+  uint64_t unpacked[M6_SITE_STACK_BYTES / 8];
+
+  struct m6_site_stacks stacks;
+  struct m6_site_names *names;
+
+  uint8_t age[M6_STACK_GRANULES]; /* looks since which a granule has been taken, and never seen in a record */
+  uint64_t looked_ns;
+};
+
+struct m6_site_side *m6_site_side_open(pid_t pid)
+{
+  struct m6_site_side *s = calloc(1, sizeof *s);
+  if (!s) return NULL;
+  s->pid = pid;
+  s->queue = malloc(QUEUE_MAX * sizeof *s->queue);
+  s->buffer = malloc(M6_SITE_QUEUE_BYTES);
+  int e = m6_sites_init(&s->sites);
+  e |= m6_site_stacks_init(&s->stacks);
+  if (!e && s->queue && s->buffer && (s->names = m6_site_names_open(&s->stacks))) return s;
+  m6_site_side_close(s);
+  return NULL;
+}
+
+void m6_site_side_close(struct m6_site_side *s)
+{
+  if (!s) return;
+  m6_site_names_close(s->names);
+  m6_sites_close(&s->sites);
+  m6_site_stacks_free(&s->stacks);
+  free(s->queue);
+  free(s->buffer);
+  m6_symbols_close(s->symbols);
+  free(s);
+}
+
+/* ---- under the guard: copies ------------------------------------------------------------------------------------------------------ */
+
+/* A stack's place in the segment back to the shim. */
+static void give_back(void *segment, uint32_t first, uint32_t n)
+{
+  if (n == 0 || n > 64 - first % 64) return;
+  uint64_t run = (n == 64 ? ~0ull : (1ull << n) - 1) << first % 64;
+  m6_shared_and(&m6_site_head(segment)->taken[first / 64], ~run);
+}
+
+static void copy_stack(struct m6_site_side *s, void *segment, uint32_t first, uint32_t granules, struct queued *q)
+{
+  const struct m6_site_stack *from = m6_site_stack(segment, first);
+  struct m6_site_stack head;
+  memcpy(&head, from, sizeof head);
+  uint32_t most = granules * M6_STACK_GRANULE - (uint32_t)sizeof head;
+  if (head.words > most / 8 || head.bytes > M6_SITE_STACK_BYTES || head.bytes % 8) return;
+  if (head.words * 8 > M6_SITE_QUEUE_BYTES - s->buffered) return;
+  q->stack_at = s->buffered;
+  q->words = head.words;
+  memcpy(s->buffer + s->buffered, from + 1, head.words * 8);
+  s->buffered += head.words * 8;
+  q->state = (struct m6_user_state){.ip = head.ip,
+                                    .sp = head.sp,
+                                    .bp = head.bp,
+                                    .bx = head.bx,
+                                    .r12 = head.r12,
+                                    .r13 = head.r13,
+                                    .r14 = head.r14,
+                                    .r15 = head.r15,
+                                    .bytes = head.bytes};
+}
+
+/* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. */
+static int unpack(struct m6_site_side *s, struct queued *q)
+{
+  const uint64_t *at = (const uint64_t *)(s->buffer + q->stack_at), *end = at + q->words;
+  uint32_t words = q->state.bytes / 8;
+  for (uint32_t i = 0; i < words; i += 64) {
+    if (at == end) return 0;
+    uint64_t bits = *at++;
+    for (uint32_t k = 0; k < 64 && i + k < words; k++) {
+      int there = bits >> k & 1;
+      if (there && at == end) return 0;
+      s->unpacked[i + k] = there ? *at++ : 0;
+    }
+  }
+  q->state.stack = (const unsigned char *)s->unpacked;
+  return 1;
+}
+
+void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units)
+{
+  struct m6_site_side *s = side;
+  int death = units == 1;
+  uint32_t granules = 0, first = 0;
+  if (!death) {
+    first = m6_word_depth(unit[0].word);
+    granules = (uint32_t)(unit[1].live >> 48);
+    if (first > M6_STACK_GRANULES || granules > M6_STACK_GRANULES - first + 1 || granules > 64) {
+      c->bad++;
+      first = granules = 0;
+    }
+  }
+  if (s->queued == QUEUE_MAX) m6_site_side_work(s, c);
+  struct queued *q = &s->queue[s->queued++];
+  *q = (struct queued){.death = (uint32_t)death, .stack_at = UINT32_MAX};
+  if (death) {
+    q->key = unit[0].live;
+    q->frame = (uint32_t)unit[0].count;
+    return;
+  }
+  q->key = unit[1].clock;
+  q->bytes = unit[1].live & ((1ull << 48) - 1);
+  q->frame = (uint32_t)(unit[1].count >> 32);
+  q->interval = (uint32_t)unit[1].count;
+  q->flags = m6_word_flags(unit[0].word);
+  q->scope = q->flags & M6_SITE_SCOPED ? m6_word_label(unit[0].word) : M6_SITE_NO_SCOPE;
+  if (first && granules) {
+    copy_stack(s, c->segment, first - 1, granules, q);
+    for (uint32_t i = 0; i < granules; i++) s->age[first - 1 + i] = 0;
+    give_back(c->segment, first - 1, granules);
+    s->granules += granules;
+  }
+}
+
+static int in_table(void *table, uint64_t key)
+{
+  const uint64_t *bucket = (const uint64_t *)table + m6_site_bucket(m6_site_address(key));
+  for (uint32_t i = 0; i < M6_SITE_BUCKET; i++)
+    if (m6_peek(&bucket[i]) == key) return 1;
+  return 0;
+}
+
+/* Granules that are taken for long, and in no record, were left by a thread that ended in the middle. */
+static void find_lost(struct m6_site_side *s, struct m6_site_head *h)
+{
+  for (uint32_t i = 0; i < M6_STACK_GRANULES; i++) {
+    if (!(m6_peek(&h->taken[i / 64]) & 1ull << i % 64)) s->age[i] = 0;
+    else if (++s->age[i] > M6_GRANULE_LOST_S) {
+      m6_shared_and(&h->taken[i / 64], ~(1ull << i % 64));
+      s->age[i] = 0;
+    }
+  }
+}
+
+void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
+{
+  if (!s || !c->segment || m6_peek(&m6_segment_header(c->segment)->sites_used) == 0) return;
+  struct m6_site_head *h = m6_site_head(c->segment);
+  uint64_t now = m6_monotonic_ns();
+  struct m6_site_counts is = s->counts;
+  is.samples = m6_peek(&h->samples);
+  is.dropped = m6_peek(&h->dropped);
+  is.deaths_lost = m6_peek(&h->deaths_lost);
+  if (!s->based) {
+    s->based = 1;
+    if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
+  }
+  s->counts.samples = is.samples - s->base.samples;
+  s->counts.dropped = is.dropped - s->base.dropped;
+  s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
+  if (s->counts.deaths_lost != s->deaths_checked || rest) {
+    s->deaths_checked = s->counts.deaths_lost;
+    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment), s->sites.frame);
+  }
+  if (now - s->looked_ns < 1000000000u) return;
+  s->looked_ns = now;
+  find_lost(s, h);
+}
+
+/* ---- on copies: stacks to places --------------------------------------------------------------------------------------------------- */
+
+static void refresh(struct m6_site_side *s, uint64_t now)
+{
+  s->refreshed_ns = now;
+  if (s->symbols) m6_symbols_refresh(s->symbols);
+  else if (s->pid) m6_symbols_open(s->pid, &s->symbols);
+}
+
+/* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more seldom: a library
+ * may come to lie where another was, and every address is known then. Between two batches: those of a batch are older than it. */
+static int unsettled(const struct m6_site_side *s, uint64_t now)
+{
+  uint64_t loaded = now - s->loads_ns, read = now - s->refreshed_ns;
+  if (!s->loads_ns || loaded > UNSETTLED_MS * 1000000ull) return 0;
+  return read >= UNSETTLED_EVERY_MS * 1000000ull && read >= loaded / 4;
+}
+
+/* Is it from after a dlopen that came after the mappings were last read? */
+static int is_news(struct m6_site_side *s, uint32_t loads)
+{
+  uint32_t ahead = (loads - s->known_loads) & M6_SITE_LOADS_MASK;
+  if (ahead == 0 || ahead > M6_SITE_LOADS_MASK / 2) return 0;
+  s->known_loads = loads;
+  return 1;
+}
+
+static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint32_t loads, uint64_t *ip, int *whole)
+{
+  uint64_t now = m6_monotonic_ns(), read = now - s->refreshed_ns;
+  int news = is_news(s, loads);
+  if (news) s->loads_ns = now;
+  if (s->symbols ? news : read >= REFRESH_MS * 1000000ull) refresh(s, now);
+  if (!s->symbols) return 0;
+  uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
+  if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
+  /* It ended in code that is not known: mapped since? Where that never helps (a JIT compiler's code) it is tried less and less. */
+  if (read < (REFRESH_MS << s->useless) * 1000000ull) return n;
+  uint64_t last = ip[n - 1];
+  refresh(s, now);
+  if (m6_symbols_covers(s->symbols, last)) s->useless = 0;
+  else if (s->useless < USELESS_MAX) s->useless++;
+  return m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t v)
+{
+  hash = (hash ^ v) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 29;
+}
+
+/* The queued sample's stack: its number, and the code of its innermost calls. 0: none. */
+static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *code)
+{
+  uint64_t ip[M6_SITE_FRAMES_MAX];
+  struct m6_sym_place place[M6_SITE_FRAMES_MAX];
+  int whole = 0;
+  *code = 0;
+  if (q->stack_at == UINT32_MAX || !unpack(s, q)) {
+    s->counts.none++;
+    return 0;
+  }
+  uint32_t n = unwind(s, &q->state, q->flags >> M6_SITE_LOADS_SHIFT, ip, &whole), first = 0;
+  s->counts.stacks++;
+  memset(place, 0, sizeof place);
+  for (uint32_t i = 0; i < n; i++) place[i] = m6_symbols_place(s->symbols, ip[i], i ? M6_SYM_RETURN : 0);
+  while (first < n && place[first].file == place[0].file) first++; /* the shim */
+  if (first == n) return 0;
+  for (uint32_t i = first; i < n && i < first + M6_SITE_DEPTH; i++)
+    *code = mix(mix(*code, (uintptr_t)place[i].file), place[i].offset + 1);
+  int fresh;
+  uint32_t number = m6_site_stacks_keep(&s->stacks, place + first, n - first, &fresh);
+  struct m6_site_stacked *k = s->stacks.list[number];
+  if (fresh) k->whole = (uint32_t)whole;
+  s->counts.whole += number ? k->whole : (uint32_t)whole;
+  return number;
+}
+
+uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
+{
+  if (!s) return 0;
+  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
+  for (uint32_t i = 0; i < s->queued; i++) {
+    struct queued *q = &s->queue[i];
+    uint32_t frame = q->frame - (uint32_t)base;
+    if (frame > UINT32_MAX / 2) frame = 0;
+    if (q->death) {
+      m6_sites_died(&s->sites, q->key, frame);
+      continue;
+    }
+    struct m6_site_sample a = {.key = q->key,
+                               .bytes = q->bytes,
+                               .interval = q->interval,
+                               .frame = frame,
+                               .scope = q->scope,
+                               .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
+    a.stack = stack_of(s, q, &a.code);
+    m6_sites_made(&s->sites, &a);
+    double p = m6_site_probability(a.bytes, a.interval);
+    struct m6_site_stacked *k = s->stacks.list[a.stack];
+    k->samples++;
+    if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
+  }
+  uint64_t now = m6_monotonic_ns();
+  if (s->symbols && unsettled(s, now)) refresh(s, now);
+  uint32_t percent = s->granules * 100 / M6_STACK_GRANULES;
+  s->queued = s->buffered = s->granules = 0;
+  m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
+  return percent > 100 ? 100 : percent;
+}
+
+/* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */
+
+struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
+struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
+uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
+const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)
+{
+  return s->stacks.list[stack];
+}
+
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
+{
+  if (stack == 0 || !s->symbols) return "";
+  return m6_site_names_text(s->names, s->symbols, stack);
+}
+
+void m6_site_side_wait(struct m6_site_side *s) { m6_site_names_wait(s->names); }

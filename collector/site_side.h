@@ -1,0 +1,43 @@
+/* site_side.h - sampled allocations of one image: from records and stacks in its segment to statistics by site, with names.
+ *
+ *   m6_site_side_record   called by the drain, under the guard: copies what the record says and its stack, gives the stack's place back
+ *   m6_site_side_look     foreign too, after the work: counters, what was lost
+ *   m6_site_side_work     afterwards, on copies only: unwinds, tells the site, sums up (sites.h)
+ *   m6_site_side_text     a stack's functions, innermost first, when somebody asks
+ *
+ * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever lies there now.
+ * The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks, M6_SITE_QUEUE_BYTES on their way.
+ * Every function takes NULL for an image whose sites nobody asked for. One thread. Callers: control.c, outlets.c.
+ */
+#ifndef M6_SITE_SIDE_H
+#define M6_SITE_SIDE_H
+
+#include "capture.h"
+#include "site_names.h"
+#include "sites.h"
+
+#define M6_SITE_QUEUE_BYTES (4u << 20)
+#define M6_GRANULE_LOST_S 5u
+
+struct m6_site_counts {                   /* of stacks */
+  uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
+  uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
+};
+
+struct m6_site_side;
+struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
+void m6_site_side_close(struct m6_site_side *s);
+void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units);
+void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
+/* Gives how full the stacks' place was, in percent. */
+uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
+
+struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
+struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
+uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
+const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);
+/* The stack's functions as text (site_names.h); NULL: asked for, not known yet. And waits until what was asked for is known. */
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack);
+void m6_site_side_wait(struct m6_site_side *s);
+
+#endif

@@ -1,0 +1,278 @@
+/* sites.c - see sites.h. */
+#include "sites.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame.h"
+#include "hash_free.h"
+
+#include <uthash.h>
+
+#define Z 1.959964
+#define EARLY_MAX 4096u
+#define TAIL_SAMPLES 6.0 /* that a tail must be expected to hold */
+#define TAIL_PACE (1.0 / 3)
+
+struct m6_site_live {
+  uint64_t key;
+  struct m6_site *site; /* NULL: a death without its birth */
+  double blocks, bytes, variance;
+  uint32_t frame;
+  UT_hash_handle hh;
+};
+
+struct m6_site_entry {
+  struct m6_site *site;
+  UT_hash_handle hh;
+};
+
+double m6_site_probability(uint64_t bytes, uint32_t interval)
+{
+  return interval > 1 ? -expm1(-(double)bytes / interval) : 1;
+}
+
+struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum)
+{
+  struct m6_site_range r = {sum->bytes, sum->bytes, 0};
+  if (sum->bytes <= 0 || sum->variance <= 0) return r;
+  double weight = sum->variance / sum->bytes, middle = sum->bytes + Z * Z * weight / 2;
+  double half = Z * sqrt(sum->variance + Z * Z * weight * weight / 4);
+  r.error = sqrt(sum->variance);
+  r.low = middle - half;
+  r.high = middle + half;
+  return r;
+}
+
+int m6_sites_init(struct m6_sites *s)
+{
+  memset(s, 0, sizeof *s);
+  s->list = calloc(M6_SITES_MAX, sizeof *s->list);
+  s->count = 1;
+  s->each = 1;
+  if (s->list == NULL) return ENOMEM;
+  s->list[0].key.scope = M6_SITE_NO_SCOPE;
+  return 0;
+}
+
+void m6_sites_close(struct m6_sites *s)
+{
+  M6_HASH_FREE(s->alive, free);
+  M6_HASH_FREE(s->early, free);
+  M6_HASH_FREE(s->hash, free);
+  free(s->list);
+  memset(s, 0, sizeof *s);
+}
+
+/* ---- births and deaths -------------------------------------------------------------------------------------------------------- */
+
+static void add(struct m6_site_sum *to, const struct m6_site_live *l, int sign)
+{
+  to->blocks += sign * l->blocks;
+  to->bytes += sign * l->bytes;
+  to->variance += sign * l->variance;
+  to->samples += (uint64_t)(int64_t)sign;
+  if (to->samples == 0) memset(to, 0, sizeof *to); /* not what rounding left */
+}
+
+static struct m6_site *site_of(struct m6_sites *s, const struct m6_site_sample *sample)
+{
+  struct m6_site *site, like;
+  struct m6_site_entry *e;
+  memset(&like.key, 0, sizeof like.key);
+  like.key.code = sample->code;
+  like.key.scope = sample->scope;
+  HASH_FIND(hh, s->hash, &like.key, sizeof like.key, e);
+  if (e) return e->site;
+  if (s->count == M6_SITES_MAX || (e = calloc(1, sizeof *e)) == NULL) {
+    s->refused++;
+    return &s->list[0];
+  }
+  e->site = site = &s->list[s->count++];
+  site->key = like.key;
+  site->stack = sample->stack;
+  HASH_ADD_KEYPTR(hh, s->hash, &site->key, sizeof site->key, e);
+  return site;
+}
+
+static void bury(struct m6_sites *s, const struct m6_site_live *l, uint32_t frame)
+{
+  struct m6_site *site = l->site;
+  uint32_t age = frame - l->frame, class = 0;
+  if ((int32_t)age < 0) age = 0; /* the present was counted between the two clocks */
+  add(&site->live, l, -1);
+  add(&s->live, l, -1);
+  site->dead_blocks += l->blocks;
+  site->dead_frames += l->blocks * age;
+  while (age >> class && class < M6_SITE_LIVES - 1) class ++;
+  site->lives[class] += l->blocks;
+  if (age == 0 && l->frame != 0) add(&site->same_frame, l, 1);
+}
+
+void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
+{
+  double p = m6_site_probability(sample->bytes, sample->interval);
+  if (!(p > 0)) return;
+  struct m6_site *site = site_of(s, sample);
+  double bytes = (double)sample->bytes;
+  struct m6_site_live one = {.key = sample->key,
+                             .site = site,
+                             .blocks = 1 / p,
+                             .bytes = bytes / p,
+                             .variance = bytes * bytes * (1 - p) / (p * p),
+                             .frame = sample->frame};
+  add(&site->made, &one, 1);
+  add(&s->made, &one, 1);
+  if (sample->frame) add(&site->in_frames, &one, 1), add(&s->in_frames, &one, 1);
+  if (sample->untracked) {
+    s->untracked++;
+    return;
+  }
+  struct m6_site_live *l;
+  HASH_FIND(hh, s->alive, &one.key, sizeof one.key, l);
+  if (l) { /* this key again: its death was lost, long ago */
+    HASH_DELETE(hh, s->alive, l);
+    bury(s, l, sample->frame);
+    free(l);
+  }
+  add(&site->live, &one, 1);
+  add(&s->live, &one, 1);
+  if (site->live.bytes > site->peak) site->peak = site->live.bytes;
+  if (s->live.bytes > s->peak) s->peak = s->live.bytes;
+  HASH_FIND(hh, s->early, &one.key, sizeof one.key, l);
+  if (l) {
+    HASH_DELETE(hh, s->early, l);
+    s->early_count--;
+    bury(s, &one, l->frame);
+    free(l);
+    return;
+  }
+  l = malloc(sizeof *l);
+  if (l == NULL) {
+    bury(s, &one, sample->frame);
+    return;
+  }
+  *l = one;
+  HASH_ADD(hh, s->alive, key, sizeof l->key, l);
+}
+
+void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
+{
+  struct m6_site_live *l;
+  HASH_FIND(hh, s->alive, &key, sizeof key, l);
+  if (l) {
+    HASH_DELETE(hh, s->alive, l);
+    bury(s, l, frame);
+    free(l);
+    return;
+  }
+  /* Its birth lies in a ring that is read later, or is lost: then it stays here until newer ones push it out. */
+  if (s->early_count == EARLY_MAX && (l = s->early) != NULL) {
+    HASH_DELETE(hh, s->early, l);
+    s->early_count--;
+    free(l);
+  }
+  l = calloc(1, sizeof *l);
+  if (l == NULL) return;
+  l->key = key;
+  l->frame = frame;
+  HASH_ADD(hh, s->early, key, sizeof l->key, l);
+  s->early_count++;
+}
+
+void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg, uint32_t frame)
+{
+  struct m6_site_live *l, *next;
+  HASH_ITER(hh, s->alive, l, next)
+  {
+    if (lives(arg, l->key)) continue;
+    HASH_DELETE(hh, s->alive, l);
+    bury(s, l, frame);
+    free(l);
+  }
+}
+
+/* ---- growth --------------------------------------------------------------------------------------------------------------------- */
+
+/* Neighbours become one point: time adds up, the later reading stands. */
+static void join(struct m6_sites *s)
+{
+  for (uint32_t i = 0; i < M6_SITE_POINTS / 2; i++) {
+    s->frames[i] = s->frames[2 * i] + s->frames[2 * i + 1];
+    s->ms[i] = s->ms[2 * i] + s->ms[2 * i + 1];
+  }
+  for (uint32_t k = 0; k < s->count; k++)
+    for (uint32_t i = 0; i < M6_SITE_POINTS / 2; i++) s->list[k].points[i] = s->list[k].points[2 * i + 1];
+  for (uint32_t k = 0; k < s->count; k++)
+    memset(s->list[k].points + M6_SITE_POINTS / 2, 0, sizeof s->list[k].points / 2);
+  s->points = M6_SITE_POINTS / 2;
+  s->each *= 2;
+}
+
+void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns)
+{
+  if (s->last_tick_ns == 0) {
+    s->last_tick_ns = now_ns;
+    s->last_frame = frame;
+  }
+  s->frame = frame;
+  uint64_t ms = (now_ns - s->last_tick_ns) / 1000000u;
+  if (ms < M6_SITE_TICK_MS) return;
+  s->last_tick_ns = now_ns;
+  s->ms_waiting += (uint32_t)ms;
+  if (++s->waiting < s->each) return;
+  if (s->points == M6_SITE_POINTS) join(s);
+  uint32_t at = s->points++;
+  s->frames[at] = frame - s->last_frame;
+  s->ms[at] = s->ms_waiting;
+  for (uint32_t k = 0; k < s->count; k++) s->list[k].points[at] = (float)s->list[k].live.bytes;
+  s->last_frame = frame;
+  s->waiting = s->ms_waiting = 0;
+}
+
+struct m6_site_growth m6_sites_growth(const struct m6_sites *s, const struct m6_site *site)
+{
+  struct m6_site_growth g = {NAN, NAN, 0};
+  struct m6_snap_point point[M6_SITE_POINTS];
+  uint32_t n = s->points;
+  double all = 0, frames = 0;
+  for (uint32_t i = 0; i < n; i++) frames += s->frames[i];
+  if (n == 0) return g;
+  for (uint32_t i = 0; i < n; i++) {
+    /* The first one may be longer than those after it, and is not judged: see m6_leak_of's last point. */
+    uint32_t time = frames > 0 ? s->frames[i] : s->ms[i];
+    point[i] = (struct m6_snap_point){.frames = time ? time : 1, .live = (int64_t)site->points[i]};
+    all += (double)point[i].frames;
+  }
+  struct m6_leak leak = m6_leak_of(point, n);
+  double unit = frames > 0 ? 1 : 1000;
+  g.per = leak.per_frame * unit;
+  g.error = leak.ci * unit;
+  if (leak.verdict != M6_VERDICT_GROWS) return g;
+  /* Does it still? */
+  double grown = (double)point[n - 1].live - (double)point[0].live;
+  double weight = site->live.samples ? site->live.bytes / (double)site->live.samples : 1, part = 1;
+  if (grown <= 0) return g;
+  while (part > 1.0 / 16 && grown / weight * part / 2 >= TAIL_SAMPLES) part /= 2;
+  if (part > 0.5) part = 0.5;
+  double tail = 0;
+  uint32_t from = n - 1;
+  while (from > 0 && tail < part * all) tail += (double)point[from--].frames;
+  double in_tail = (double)point[n - 1].live - (double)point[from].live;
+  g.suspect = in_tail >= TAIL_PACE * grown * tail / all;
+  return g;
+}
+
+void m6_sites_settle(struct m6_sites *s)
+{
+  for (uint32_t k = 0; k < s->count; k++) s->list[k].age_sum = s->list[k].oldest = 0;
+  struct m6_site_live *l, *next;
+  HASH_ITER(hh, s->alive, l, next)
+  {
+    uint32_t age = s->frame > l->frame ? s->frame - l->frame : 0;
+    l->site->age_sum += age;
+    if (age > l->site->oldest) l->site->oldest = age;
+  }
+}

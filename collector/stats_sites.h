@@ -1,0 +1,28 @@
+/* stats_sites.h - reading the sites of a checked snapshot: rows, and the lines of their stacks. Pure. */
+#ifndef M6_STATS_SITES_H
+#define M6_STATS_SITES_H
+
+#include "stats_internal.h"
+
+struct m6_site_line { /* one function of a stack; not NUL-terminated */
+  const char *function, *module, *source;
+  int function_bytes, module_bytes, source_bytes;
+  int inlined; /* into the next one */
+};
+
+static inline const struct m6_snap_site *m6_snap_sites_rows(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_site *)((const char *)s + s->sites.rows_offset);
+}
+/* The next line from *at, which moves on; 0 at the end. */
+int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out);
+/* Up to `most` lines of a row's stack; how many. */
+int m6_site_lines(const struct m6_snapshot *s, const struct m6_snap_site *row, struct m6_site_line *out, int most);
+/* Is this function part of an allocator, or a wrapper that everybody goes through? It is not what a site is named after. */
+int m6_site_is_allocator(const struct m6_site_line *l);
+/* Is it the C++ library's own? */
+int m6_site_is_library(const struct m6_site_line *l);
+
+M6_HIDDEN json_t *m6_payload_sites(const struct m6_snapshot *s);
+
+#endif

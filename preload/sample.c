@@ -1,0 +1,309 @@
+/* sample.c - sampled allocations: which, with what stack, and when they end. Everything here is out of line.
+ *
+ * The hooks of alloc.c and new.c count a thread's distance to its next sample down (m6_site_due) and come here when it is used up;
+ * free asks a small filter (m6_site_maybe) and comes here when the block may be a sampled one. What is written is in shm/sites.h, the
+ * mathematics in poisson.h.
+ *
+ * Promise: no lock, no wait; no system call but at a thread's first samples (its slot and ring; how far its stack reaches) and where
+ * memory of the segment is touched first. Works in signal handlers, also one that comes in here a second time: all shared words are
+ * changed by one instruction each. What does not fit is counted, and the block is simply no sample.
+ * A block goes into the table before its allocation returns, and out of it before it is given back.
+ * May call: slot.c, segment.c. errno is kept.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "poisson.h"
+
+#define IDLE_BYTES (256 << 10) /* without sites, a thread looks at the control line once in so many bytes */
+#define RING_KEPT_FREE 4u      /* one part of the ring in so many is kept for marks and frames */
+#define TRIES 4                /* at a word that others change */
+#define STACK_PROBES 4096u     /* pages between a stack pointer and what is known of the stack */
+#define STACK_STRIKES 8u       /* then this thread's other stacks are not probed any more */
+#define STACK_LEAST 512u
+
+uint8_t m6_site_filter[M6_SITE_FILTER];
+
+/* ---- the filter: how many live samples have this hash. 255 stays 255: it only means "look" --------------------------------- */
+
+static void filter_change(uint64_t address, int by)
+{
+  uint8_t *at = &m6_site_filter[m6_site_hash(address)], n = m6_peek(at);
+  while (n != 255 && !(n == 0 && by < 0) && !m6_claim(at, &n, (uint8_t)(n + by))) {}
+}
+
+/* ---- the table of live samples ----------------------------------------------------------------------------------------------- */
+
+static uint64_t *bucket_of(uint64_t address)
+{
+  uint32_t at = m6_site_bucket(address);
+  if (m6_ensure(M6_OFF_SITE_TABLE + at * 8, M6_SITE_BUCKET * 8)) return NULL;
+  return m6_site_table(m6_seg) + at;
+}
+
+static int insert(uint64_t key)
+{
+  uint64_t address = m6_site_address(key), *bucket = bucket_of(address);
+  for (uint32_t i = 0; bucket && i < M6_SITE_BUCKET; i++) {
+    uint64_t free_word = m6_peek(&bucket[i]);
+    if (free_word || !m6_claim(&bucket[i], &free_word, key)) continue;
+    filter_change(address, 1);
+    m6_poke(&m6_gate.sites, 1);
+    return 1;
+  }
+  return 0;
+}
+
+uint64_t m6_site_take(const void *p)
+{
+  uint64_t address = (uintptr_t)p;
+  if (!m6_site_can_key(address) || !m6_peek(&m6_gate.alive)) return 0;
+  uint64_t *bucket = bucket_of(address);
+  for (uint32_t i = 0; bucket && i < M6_SITE_BUCKET; i++) {
+    uint64_t key = m6_peek(&bucket[i]);
+    if (!key || m6_site_address(key) != address || !m6_claim(&bucket[i], &key, 0)) continue;
+    filter_change(address, -1);
+    return key;
+  }
+  return 0;
+}
+
+/* What a former session left behind: blocks that were given back while nobody looked. */
+void m6_site_forget(void)
+{
+  if (!m6_peek(&m6_gate.sites)) return;
+  m6_poke(&m6_gate.sites, 0);
+  for (uint32_t at = M6_OFF_SITE_TABLE; at < M6_OFF_STACKS; at += M6_PAGE)
+    if (m6_there(at)) memset((char *)m6_seg + at, 0, M6_PAGE);
+  memset(m6_site_filter, 0, sizeof m6_site_filter);
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------------------- */
+
+/* Room in this thread's ring, with a part of it left for marks; a loss that was not said yet goes first, and not by us. */
+static int room(struct m6_thread *t, unsigned n)
+{
+  if (m6_unlikely(t->session != m6_peek(&m6_gate.collecting))) m6_thread_session();
+  if (!t->producer.records && !m6_thread_ring()) return 0;
+  return !t->pending_lost && m6_ring_room(&t->producer, n + (t->producer.mask + 1) / RING_KEPT_FREE);
+}
+
+static uint32_t frame_now(void)
+{
+  uint32_t stream = m6_peek(&m6_seg->main_stream);
+  return (uint32_t)m6_peek(&m6_seg->streams[stream < M6_STREAMS ? stream : 0].presents);
+}
+
+static struct m6_site_head *head(void)
+{
+  if (m6_ensure(M6_OFF_SITE_HEAD, M6_PAGE)) return NULL;
+  if (m6_unlikely(!m6_peek(&m6_seg->sites_used))) m6_publish(&m6_seg->sites_used, 1);
+  return m6_site_head(m6_seg);
+}
+
+static void died(uint64_t key)
+{
+  struct m6_thread *t = &m6_self;
+  struct m6_site_head *h = head();
+  if (!m6_peek(&m6_gate.collecting) || !h) return;
+  if (!room(t, 1)) {
+    m6_shared_add(&h->deaths_lost, 1);
+    return;
+  }
+  m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), m6_now(), key, frame_now(), M6_REC_FREE, 0, 0, 0);
+}
+
+void m6_site_settle(uint64_t key, int gone)
+{
+  int e = errno;
+  if (gone || !insert(key)) died(key);
+  errno = e;
+}
+
+void m6_site_free(const void *p)
+{
+  int e = errno;
+  uint64_t key = m6_site_take(p);
+  if (key) died(key);
+  errno = e;
+}
+
+/* ---- stacks -------------------------------------------------------------------------------------------------------------------- */
+
+/* Can this page be read? The kernel copies the mask before it looks at what is to be done with it, and that is nothing. */
+static int readable(uintptr_t page)
+{
+  return syscall(SYS_rt_sigprocmask, ~0, page, NULL, (size_t)_NSIG / 8) == 0 || errno != EFAULT;
+}
+
+/* Where this thread's stack begins. A thread of libc's has its thread-local storage right above it, in the same mapping; the process's
+ * first one has its own strings there. */
+static uintptr_t stack_top(void)
+{
+  if (syscall(SYS_gettid) == syscall(SYS_getpid)) return (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
+  return (uintptr_t)&m6_self & ~(uintptr_t)15;
+}
+
+/* The end of what may be read from sp on. On the thread's own stack that is its top; on another one (a handler's, a fiber's), of which
+ * nothing is known, the page that sp is in. A stack is the own one when all pages up to what is known of it are there. */
+static uintptr_t stack_end(struct m6_thread *t, uintptr_t sp)
+{
+  uintptr_t page = sp & ~(uintptr_t)(M6_PAGE - 1);
+  if (m6_unlikely(!t->stack_top)) {
+    uintptr_t top = stack_top();
+    m6_poke(&t->stack_low, top);
+    m6_signal_fence(); /* a handler that comes in between finds no top, and looks itself */
+    m6_poke(&t->stack_top, top);
+  }
+  if (m6_likely(sp >= t->stack_low) && sp < t->stack_top) return t->stack_top;
+  if (sp < t->stack_low && t->stack_strikes < STACK_STRIKES && t->stack_low - page < STACK_PROBES * M6_PAGE) {
+    uintptr_t at = page + M6_PAGE;
+    while (at < t->stack_low && readable(at)) at += M6_PAGE;
+    if (at >= t->stack_low) {
+      t->stack_low = page;
+      return t->stack_top;
+    }
+    t->stack_strikes++;
+  }
+  return page + M6_PAGE;
+}
+
+/* A run of free granules: 1 + the first one's number, 0 when there is none. Each thread begins at a word of its own. */
+static uint32_t take_granules(struct m6_site_head *h, uint32_t n)
+{
+  uint32_t words = M6_STACK_GRANULES / 64, start = m6_self.slot ? (uint32_t)(m6_self.slot - m6_slots()) : 0;
+  for (uint32_t i = 0; i < words; i++) {
+    uint32_t w = (start + i) % words;
+    uint64_t seen = m6_peek(&h->taken[w]), run;
+    for (int k = 0; k < TRIES && (run = m6_site_run(seen, n)) != 0; k++)
+      if (m6_claim(&h->taken[w], &seen, seen | run)) return 1 + w * 64 + (uint32_t)__builtin_ctzll(run);
+  }
+  return 0;
+}
+
+/* Words of the stack from s->sp to `end` that may be addresses, as shm/sites.h has it; until the room for them is used up. */
+static void copy_words(struct m6_site_stack *s, uintptr_t end, uint32_t most, uint32_t room)
+{
+  const uint64_t *from = (const uint64_t *)(uintptr_t)s->sp;
+  uint64_t *to = (uint64_t *)(s + 1), *limit = to + room, *at = to;
+  uint32_t words = (uint32_t)((end - s->sp < most ? end - s->sp : most) / 8), i = 0;
+  while (i < words && limit - at > 64) { /* a whole block fits */
+    uint64_t *bits = at++, seen = 0;
+    uint32_t n = words - i < 64 ? words - i : 64;
+    for (uint32_t k = 0; k < n; k++) {
+      uint64_t word = from[i + k];
+      *at = word;
+      if (m6_site_may_be_address(word)) seen |= 1ull << k, at++;
+    }
+    *bits = seen;
+    i += n;
+  }
+  s->bytes = i * 8;
+  s->words = (uint32_t)(at - to);
+}
+
+/* Copies registers and stack of here: the collector unwinds through us. 1 + first granule, and how many. */
+static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uint32_t *granules)
+{
+#if defined(__x86_64__)
+  struct m6_thread *t = &m6_self;
+  uintptr_t sp = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15; /* near enough for the bounds */
+  uint32_t most = m6_peek(&m6_seg->site_stack), first = 0;
+  uint32_t n = t->site_interval == 1 ? M6_SITE_GRANULES_MAX_EVERY : M6_SITE_GRANULES_MAX;
+  if (most > M6_SITE_STACK_BYTES || most < STACK_LEAST) most = M6_SITE_STACK_BYTES;
+  uintptr_t end = stack_end(t, sp) & ~(uintptr_t)7;
+  uint64_t bytes = end - sp + STACK_LEAST; /* one bit more a word, and a block to spare */
+  bytes += bytes / 64 + 65 * 8 + sizeof(struct m6_site_stack);
+  if (bytes < n * M6_STACK_GRANULE) n = (uint32_t)(bytes + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
+  while (n && !(first = take_granules(h, n))) n /= 2;
+  if (!first) return 0;
+  uint64_t run = (1ull << n) - 1;
+  if (m6_ensure(M6_OFF_STACKS + (first - 1) * M6_STACK_GRANULE, n * M6_STACK_GRANULE)) {
+    m6_shared_and(&h->taken[(first - 1) / 64], ~(run << (first - 1) % 64));
+    return 0;
+  }
+  struct m6_site_stack *s = m6_site_stack(m6_seg, first - 1);
+  __asm__ volatile("leaq 0(%%rip), %%rax\n\t"
+                   "movq %%rax, 0(%0)\n\t"
+                   "movq %%rsp, 8(%0)\n\t"
+                   "movq %%rbp, 16(%0)\n\t"
+                   "movq %%rbx, 24(%0)\n\t"
+                   "movq %%r12, 32(%0)\n\t"
+                   "movq %%r13, 40(%0)\n\t"
+                   "movq %%r14, 48(%0)\n\t"
+                   "movq %%r15, 56(%0)"
+                   :
+                   : "r"(s)
+                   : "rax", "memory");
+  copy_words(s, end, most, (n * M6_STACK_GRANULE - (uint32_t)sizeof *s) / 8);
+  /* What was not needed goes back at once. */
+  uint32_t used = (uint32_t)(sizeof *s + s->words * 8 + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
+  if (used < n) m6_shared_and(&h->taken[(first - 1) / 64], ~((run & ~((1ull << used) - 1)) << (first - 1) % 64));
+  *granules = used;
+  return first;
+#else
+  (void)h, (void)granules, (void)take_granules, (void)stack_end, (void)copy_words;
+  return 0;
+#endif
+}
+
+/* ---- a sample -------------------------------------------------------------------------------------------------------------------- */
+
+static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
+{
+  unsigned flags = ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT, label = 0;
+  uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
+  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) {
+    m6_shared_add(&h->dropped, 1);
+    return;
+  }
+  uint32_t granules = 0, first = copy_stack(h, &granules);
+  if (!first) m6_shared_add(&h->stackless, 1);
+  uint64_t key = m6_site_key_of(address, number);
+  if (!insert(key)) {
+    flags |= M6_SITE_UNTRACKED;
+    m6_shared_add(&h->untracked, 1);
+  }
+  if (t->depth && t->stack) {
+    flags |= M6_SITE_SCOPED;
+    label = m6_peek(&m6_scope_labels(t)[(t->depth - 1) % M6_SCOPE_STACK]);
+  }
+  struct m6_producer *r = &t->producer;
+  uint64_t at = m6_ring_claim(r, M6_SITE_UNITS);
+  if (bytes >> 48) bytes = (1ull << 48) - 1;
+  m6_ring_commit(r, at + 1, key, bytes | (uint64_t)granules << 48, (uint64_t)frame_now() << 32 | interval,
+                 M6_REC_CONTINUED, 0, 0, 1);
+  m6_ring_commit(r, at, m6_now(), m6_peek(&t->slot->live), m6_peek(&t->slot->allocs) & M6_COUNT_MASK, M6_REC_SITE,
+                 flags, label, first);
+}
+
+void m6_site_sample(const void *p, uint64_t bytes)
+{
+  struct m6_thread *t = &m6_self;
+  uint32_t interval = m6_peek(&m6_gate.collecting) ? m6_peek(&m6_seg->site_interval) : 0;
+  if (m6_likely(!interval)) {
+    t->site_left = IDLE_BYTES;
+    t->site_interval = 0;
+    return;
+  }
+  int e = errno;
+  if (!t->site_random) {
+    uint64_t seed = m6_now() ^ (uint64_t)(uintptr_t)t << 20 ^ (uint64_t)(uint32_t)syscall(SYS_gettid) << 48;
+    t->site_random = m6_poisson_random(&seed) | 1;
+  }
+  if (t->site_interval != interval) { /* sampling begins with this block: no bytes of it are passed yet */
+    t->site_interval = interval;
+    t->site_left = interval > 1 ? (int64_t)m6_poisson_gap(&t->site_random, interval) - (int64_t)bytes : -1;
+  }
+  if (t->site_left < 0) {
+    t->site_left = interval > 1 ? (int64_t)m6_poisson_gap(&t->site_random, interval) : 0;
+    struct m6_site_head *h = head();
+    if (h) record(t, h, p, bytes, interval);
+  }
+  errno = e;
+}

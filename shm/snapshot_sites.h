@@ -1,0 +1,48 @@
+/* snapshot_sites.h - sampled allocations by site, as part of a snapshot (snapshot.h): a head in struct m6_snapshot, and rows.
+ *
+ * All amounts are estimates but those named exact. `low` and `high` bound 95 %. Growth, ages and lifetimes are in frames, or in
+ * seconds where there are none. A row's stack is text: a line for each function from the innermost one on, each
+ * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next.
+ */
+#ifndef M6_SNAPSHOT_SITES_H
+#define M6_SNAPSHOT_SITES_H
+
+#include <stdint.h>
+
+#include "budget.h"
+
+struct m6_snap_amount {
+  double bytes, low, high, blocks;
+  uint64_t samples;
+};
+struct m6_snap_site {
+  uint32_t scope_offset, scope_bytes; /* innermost open scope; 0 bytes: none */
+  uint32_t stack_offset, stack_bytes; /* 0 bytes: not kept */
+  struct m6_snap_amount made;         /* in the session */
+  struct m6_snap_amount in_frames;    /* after the first present */
+  struct m6_snap_amount live;         /* now */
+  struct m6_snap_amount same_frame;   /* died in the frame they were born in */
+  double peak;                        /* most bytes live at one time */
+  double dead_blocks, dead_frames;    /* blocks whose death is known, sum of their lifetimes */
+  double growth, growth_error;        /* bytes a frame (a second); NaN when unknown */
+  double age;                         /* of what lives, mean; NaN when nothing does */
+  uint32_t oldest, suspect;           /* suspect: it grows, and still does */
+  uint32_t unnamed, free_;            /* unnamed: the stack's names are still being looked up */
+};
+
+struct m6_snap_sites {
+  uint32_t interval; /* mean bytes between two sampled ones; 0: no sites were asked for, and all else is 0 */
+  uint32_t row_count;
+  uint64_t rows_offset;
+  uint32_t sites, per_second; /* different sites in all; growth is per second: there were no frames */
+  struct m6_snap_amount made, in_frames, live;
+  uint64_t exact_bytes, exact_count; /* allocated in the session, from the books */
+  int64_t exact_live;                /* what the heap reading changed by */
+  double peak;
+  uint64_t samples, dropped, stackless, untracked, deaths_lost, refused;
+  uint64_t stacks, stacks_whole; /* unwound; to a thread's first function */
+};
+
+_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 8 * 8, "size must not change within a version");
+
+#endif

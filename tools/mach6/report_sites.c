@@ -1,0 +1,240 @@
+/* report_sites.c - which code allocates and which keeps, from sampled allocations; beside what the books know exactly.
+ *
+ * A site is named after its innermost function that is no allocator, and where that one is the C++ library's own, after who called it
+ * too. All amounts are estimates and carry their 95 % interval; the last line holds the sum against the exact books.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../collector/stats_sites.h"
+#include "report.h"
+
+#define LINES 40
+#define CALLERS 3
+
+typedef double (*measure)(const struct m6_snap_site *r);
+static double by_frames(const struct m6_snap_site *r) { return r->in_frames.bytes; }
+static double by_made(const struct m6_snap_site *r) { return r->made.bytes; }
+static double by_growth(const struct m6_snap_site *r) { return r->suspect ? r->growth : 0; }
+static double by_peak(const struct m6_snap_site *r) { return r->peak; }
+/* Blocks that die in the frame they were born in, of sites where nearly all do. */
+static double by_same_frame(const struct m6_snap_site *r)
+{
+  return r->same_frame.blocks >= 0.9 * r->in_frames.blocks && r->same_frame.samples >= 5 ? r->same_frame.bytes : 0;
+}
+
+static measure sorting;
+static int larger_first(const void *a, const void *b)
+{
+  double x = sorting(*(const struct m6_snap_site *const *)a), y = sorting(*(const struct m6_snap_site *const *)b);
+  return x < y ? 1 : x > y ? -1 : 0;
+}
+static uint32_t sorted(const struct m6_snapshot *s, measure by, const struct m6_snap_site **list)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->sites.row_count; i++)
+    if (by(&m6_snap_sites_rows(s)[i]) > 0) list[n++] = &m6_snap_sites_rows(s)[i];
+  sorting = by;
+  qsort(list, n, sizeof *list, larger_first);
+  return n;
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------------------- */
+
+static void label(const struct page *p, const char *text, int n)
+{
+  char *copy = strndup(text, (size_t)n);
+  if (copy) t_label(p, copy, 0);
+  free(copy);
+}
+
+static void shortened(const struct page *p, const struct m6_site_line *l)
+{
+  int n = l->function_bytes;
+  label(p, l->function, n > 120 ? 120 : n);
+  if (n > 120) fputs("...", p->to);
+}
+
+/* "module+0x12": a function without a name. */
+static int is_address(const struct m6_site_line *l)
+{
+  return l->function_bytes > l->module_bytes + 2 && !memcmp(l->function, l->module, (size_t)l->module_bytes) &&
+         !memcmp(l->function + l->module_bytes, "+0x", 3);
+}
+
+/* Which line names it: the innermost function that is no allocator; the last one when all are. */
+static int own(const struct m6_site_line *line, int n)
+{
+  int i = 0;
+  while (i < n - 1 && m6_site_is_allocator(&line[i])) i++;
+  return i;
+}
+
+/* "Solver::step [game] solver.cc:12", and on a line of its own what it went through and who called. */
+static void name(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site *r)
+{
+  struct m6_site_line line[LINES];
+  int n = m6_site_lines(s, r, line, LINES), at = own(line, n), library = at;
+  if (n == 0) {
+    fputs(r->unnamed ? "(its name is being looked up)\n" : "(places without a stack)\n", p->to);
+    return;
+  }
+  while (at < n - 1 && m6_site_is_library(&line[at])) at++;
+  const struct m6_site_line *l = &line[at];
+  fputs(ink(p, INK_BOLD), p->to);
+  shortened(p, l);
+  fprintf(p->to, "%s [", NO_INK(p));
+  label(p, l->module, l->module_bytes);
+  fputc(']', p->to);
+  if (l->source_bytes) {
+    const char *slash = memrchr(l->source, '/', (size_t)l->source_bytes);
+    const char *from = slash ? slash + 1 : l->source;
+    fputc(' ', p->to);
+    label(p, from, l->source_bytes - (int)(from - l->source));
+  }
+  fputc('\n', p->to);
+  fprintf(p->to, "      %s", ink(p, INK_DIM));
+  const char *between = "";
+  if (r->scope_bytes) {
+    fputs("in scope ", p->to);
+    label(p, m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes);
+    between = "; ";
+  }
+  if (library < at) {
+    fprintf(p->to, "%sthrough ", between);
+    shortened(p, &line[library]);
+    between = "; ";
+  }
+  for (int i = at + 1, k = 0; i < n && k < CALLERS; i++) {
+    if (is_address(&line[i])) continue; /* tells nobody anything */
+    fprintf(p->to, "%s", k ? " < " : *between ? "; from " : "from ");
+    shortened(p, &line[i]);
+    k++;
+  }
+  fprintf(p->to, "%s\n", NO_INK(p));
+}
+
+static const char *plus_minus(const struct page *p) { return p->utf8 ? "±" : "+-"; }
+
+/* "14.2 KiB ± 1.1 KiB": an amount over so many frames. */
+static void put_amount(const struct page *p, const struct m6_snap_amount *a, double over)
+{
+  double half = (a->high - a->low) / 2;
+  fprintf(p->to, "%11s", t_bytes(a->bytes / over));
+  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over));
+}
+
+/* ---- parts --------------------------------------------------------------------------------------------------------------------- */
+
+static void churn(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
+{
+  int frames = s->presents > 1;
+  double over = frames ? (double)s->presents : 1;
+  const struct m6_snap_amount *all = frames ? &s->sites.in_frames : &s->sites.made;
+  uint32_t n = sorted(s, frames ? by_frames : by_made, list);
+  fprintf(p->to, "  %s%s  share  calls%s  died at once  where%s\n", ink(p, INK_DIM),
+          frames ? "bytes a frame           " : "bytes                   ", frames ? "/fr" : "   ", NO_INK(p));
+  for (uint32_t i = 0; i < n && i < most; i++) {
+    const struct m6_snap_site *r = list[i];
+    const struct m6_snap_amount *a = frames ? &r->in_frames : &r->made;
+    put_amount(p, a, over);
+    fprintf(p->to, "  %5s  %8s", t_ratio(all->bytes > 0 ? a->bytes / all->bytes : 0), t_number(a->blocks / over));
+    fprintf(p->to, "  %12s  ", frames ? t_ratio(a->blocks > 0 ? r->same_frame.blocks / a->blocks : 0) : "-");
+    name(p, s, r);
+  }
+  if (s->sites.sites > most) fprintf(p->to, "  (and %s more sites)\n", t_count(s->sites.sites - most));
+}
+
+static void arena(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
+{
+  uint32_t n = sorted(s, by_same_frame, list);
+  if (n == 0 || s->presents < 2) return;
+  fputs("  Blocks that die in the frame they were born in; they belong in a frame arena:\n", p->to);
+  for (uint32_t i = 0; i < n && i < most; i++) {
+    fprintf(p->to, "  %11s a frame in %s blocks  ", t_bytes(list[i]->same_frame.bytes / (double)s->presents),
+            t_number(list[i]->same_frame.blocks / (double)s->presents));
+    name(p, s, list[i]);
+  }
+}
+
+static void growth(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
+{
+  uint32_t n = sorted(s, by_growth, list);
+  const char *unit = s->sites.per_second ? "second" : "frame";
+  if (n == 0) {
+    fputs("  No site grew all the time: nothing here looks like a leak.\n", p->to);
+    return;
+  }
+  fprintf(p->to, "  %sWhat grows, and still did at the end%s:\n", ink(p, INK_BAD), NO_INK(p));
+  for (uint32_t i = 0; i < n && i < most; i++) {
+    const struct m6_snap_site *r = list[i];
+    fprintf(p->to, "  %11s a %s %s %s", t_bytes_signed(r->growth), unit, plus_minus(p), t_bytes(r->growth_error));
+    fprintf(p->to, ", %s in %s blocks", t_bytes(r->live.bytes), t_number(r->live.blocks));
+    if (!s->sites.per_second) fprintf(p->to, ", the oldest of frame -%s", t_count(r->oldest));
+    fputs("\n      ", p->to);
+    name(p, s, r);
+  }
+}
+
+static void peak(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
+{
+  uint32_t n = sorted(s, by_peak, list);
+  if (n == 0) return;
+  fprintf(p->to, "  At their peak (%s in all):\n", t_bytes(s->sites.peak));
+  for (uint32_t i = 0; i < n && i < most; i++) {
+    fprintf(p->to, "  %11s  ", t_bytes(list[i]->peak));
+    name(p, s, list[i]);
+  }
+}
+
+static void against_the_books(const struct page *p, const struct m6_snapshot *s)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  char text[640];
+  int inside = (double)h->exact_bytes >= h->made.low && (double)h->exact_bytes <= h->made.high;
+  int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes((double)h->exact_bytes),
+                   t_count(h->exact_count));
+  n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s %s %s in %s calls%s.",
+                t_bytes(h->made.bytes), plus_minus(p), t_bytes((h->made.high - h->made.low) / 2),
+                t_count((uint64_t)h->made.blocks),
+                inside || h->interval == 1 ? "" : ", which is outside of its 95 % interval");
+  n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
+                h->interval > 1 ? t_bytes(h->interval) : "each allocation");
+  snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
+           t_ratio(h->stacks ? (double)h->stacks_whole / (double)h->stacks : 0), t_count(h->stacks));
+  t_wrap(p, 2, text);
+  struct {
+    uint64_t n;
+    const char *text;
+  } lost[] = {{h->dropped, "samples found no room and are missing"},
+              {h->stackless, "samples came without their stack"},
+              {h->untracked, "samples whose end cannot be known: too many were alive at once"},
+              {h->deaths_lost, "ends of samples were noticed late"},
+              {h->refused, "samples came from more places than are told apart"}};
+  for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+    if (!lost[i].n) continue;
+    snprintf(text, sizeof text, "%s %s.", t_count(lost[i].n), lost[i].text);
+    t_wrap(p, 2, text);
+  }
+}
+
+void report_sites(const struct page *p, const mach6_stats *h, int parts)
+{
+  const struct m6_snapshot *s = mach6_stats_snapshot(h);
+  const struct m6_snap_site *list[M6_SITES_SHOWN];
+  int live = parts & REPORT_LIVE;
+  if (!s->sites.interval) return;
+  report_heading(p, s->sites.interval == 1 ? "Sites, from every allocation" : "Sites, estimated from samples");
+  if (s->sites.row_count == 0) {
+    t_wrap(p, 2, "No allocation was sampled.");
+    return;
+  }
+  churn(p, s, list, live ? 5 : 10);
+  growth(p, s, list, live ? 3 : 8);
+  if (!live) {
+    arena(p, s, list, 5);
+    peak(p, s, list, 3);
+  }
+  against_the_books(p, s);
+}
