@@ -312,6 +312,34 @@ static void child_main(int shim)
   _exit(0);
 }
 
+/* Threads that all call the function, while they sleep, compute and push each other off the CPU. */
+#define CROWD 6
+#define CROWD_FRAMES 1500
+static void *member(void *arg)
+{
+  unsigned seed = (unsigned)(uintptr_t)arg;
+  for (int i = 0; i < CROWD_FRAMES; i++) {
+    struct timespec t = {0, rand_r(&seed) % 100000};
+    if (i % 7 == 0) nanosleep(&t, NULL);
+    for (volatile int k = rand_r(&seed) % 3000; k > 0; k--) {}
+    if (i % 5 == 0) sched_yield();
+    frame_tick();
+  }
+  return NULL;
+}
+static void crowd_main(void)
+{
+  pthread_t t[CROWD];
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  advance(&shared->arrived, 1);
+  await(&shared->phase, 1);
+  for (uintptr_t i = 0; i < CROWD; i++) pthread_create(&t[i], NULL, member, (void *)(i + 1));
+  for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+  advance(&shared->arrived, 2);
+  await(&shared->phase, 2);
+  _exit(0);
+}
+
 /* ---- what came -------------------------------------------------------------------------------------------------- */
 #define MAX_FRAMES (PLANTS * ROUNDS + 1 + FLOOD + 1 + PRESENTS + 100)
 static struct m6_kernel_frame *frames;
@@ -429,7 +457,7 @@ static void compare(const char *mode, int p, const struct m6_kernel_frame *f, in
 
 /* ---- one run ---------------------------------------------------------------------------------------------------- */
 static char folder[4096];
-static pid_t start_child(int shim)
+static pid_t start_child(const char *how)
 {
   char fd[16], preload[9000];
   int memory = memfd_create("frames", 0);
@@ -440,11 +468,11 @@ static pid_t start_child(int shim)
   snprintf(preload, sizeof preload, "%s/../../libmach6.so:%s/../programs/libfakegfx1.so", folder, folder);
   pid_t child = fork();
   if (child == 0) {
-    if (shim) {
+    if (strcmp(how, "shim") == 0) {
       setenv("LD_PRELOAD", preload, 1);
       setenv("MACH6_RUN", "f4a3e5", 1);
     }
-    execl("/proc/self/exe", "test_kernel_frames", "child", fd, shim ? "shim" : "place", (char *)NULL);
+    execl("/proc/self/exe", "test_kernel_frames", "child", fd, how, (char *)NULL);
     _exit(127);
   }
   close(memory);
@@ -476,7 +504,7 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   struct m6_fault fault = {0};
   struct m6_counters *c;
   int fds = tap_fds(NULL);
-  pid_t child = start_child(shim);
+  pid_t child = start_child(shim ? "shim" : "place");
   frame_count = 0;
   if (!check(arrive(child, 1), "%s: the child is up", mode)) return end_child(child);
   snprintf(place, sizeof place, "%d:frame_tick", (int)child);
@@ -558,6 +586,61 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
 }
 
+static void run_crowd(void)
+{
+  char place[64], text[900];
+  struct m6_fault fault = {0};
+  struct m6_counters *c;
+  pid_t child = start_child("crowd");
+  frame_count = 0;
+  if (!check(arrive(child, 1), "a crowd: the child is up")) return end_child(child);
+  snprintf(place, sizeof place, "%d:frame_tick", (int)child);
+  struct m6_counters_options o = {.tgids = &child, .count = 1, .frames = M6_FRAMES_PLACE, .frame_place = place};
+  if (m6_counters_open(&c, &o, &fault) != 0) {
+    end_child(child);
+    check(0, "a crowd: opens: %s", m6_fault_text(&fault, text, sizeof text));
+    return;
+  }
+  advance(&shared->phase, 1);
+  for (int i = 0; i < 6000 && __atomic_load_n(&shared->arrived, __ATOMIC_ACQUIRE) < 2; i++, usleep(10000))
+    m6_counters_frames(c, keep, NULL);
+  m6_counters_frames(c, keep, NULL);
+  /* Each thread's own record before this one. */
+  struct {
+    uint32_t tid;
+    unsigned last, count;
+  } threads[CROWD] = {{0}};
+  static unsigned char numbered[CROWD * CROWD_FRAMES + 1];
+  unsigned open = 0, back = 0, twice = 0, strangers = 0;
+  for (unsigned i = 0; i < frame_count; i++) {
+    const struct m6_kernel_reading *r = &frames[i].ret, *before;
+    int t = 0;
+    while (t < CROWD && threads[t].count && threads[t].tid != frames[i].tid) t++;
+    if (t == CROWD || frames[i].number > CROWD * CROWD_FRAMES) {
+      strangers++;
+      continue;
+    }
+    twice += numbered[frames[i].number]++;
+    if (threads[t].count++) {
+      before = &frames[threads[t].last].ret;
+      open += r->on_ns - before->on_ns + r->wait_ns - before->wait_ns + off_sum(r) - off_sum(before) !=
+              r->time_ns - before->time_ns;
+      back += (unsigned)fell(before, r);
+    }
+    threads[t].tid = frames[i].tid;
+    threads[t].last = i;
+  }
+  unsigned whole = 0;
+  for (int t = 0; t < CROWD; t++) whole += threads[t].count == CROWD_FRAMES;
+  check(frame_count == CROWD * CROWD_FRAMES && whole == CROWD && !strangers && m6_counters_frames_lost(c) == 0,
+        "a crowd: %u of %d boundaries came, as many from each of %d threads", frame_count, CROWD * CROWD_FRAMES, CROWD);
+  check(twice == 0, "a crowd: each has a number of its own");
+  check(open == 0, "a crowd: on, waiting and off add up to the time in each interval of a thread (%u do not)", open);
+  check(back == 0, "a crowd: no thread's reading goes back (%u do)", back);
+  m6_counters_close(c);
+  end_child(child);
+}
+
 /* As in test_kernel_counters: a measurement that does not agree is made again, whole, twice at most. */
 #define ATTEMPTS 3
 static int measured_again(char **argv)
@@ -589,6 +672,7 @@ int main(int argc, char **argv)
 {
   if (argc == 4 && strcmp(argv[1], "child") == 0) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+    if (strcmp(argv[3], "crowd") == 0) crowd_main();
     child_main(strcmp(argv[3], "shim") == 0);
   }
   if (!getenv("M6_FRAMES_ATTEMPT")) return measured_again(argv);
@@ -618,6 +702,7 @@ int main(int argc, char **argv)
   run("place, raw, syscalls", ROUNDS, 0, 1, 1, 0);
   run("shim", ROUNDS, 1, 1, 0, 0);
   run("shim, by perf events", 1, 1, 0, 0, 1);
+  run_crowd();
   /* As on kernels whose links with a process reach one thread alone. */
   m6_probe_one_thread = 1;
   run("shim, by everybody's hits", 1, 1, 0, 0, 0);
