@@ -3,39 +3,129 @@
  */
 #include "dump.h"
 
-#define F(type, name, member) {name, offsetof(ROW, member), type},
+#define F(type, name, member)                                                                                          \
+  {                                                                                                                    \
+    name, offsetof(ROW, member), type                                                                                  \
+  }
 #define SAME(type, member) F(type, #member, member)
 #define COUNT(fields) (sizeof(fields) / sizeof *(fields))
 
 #define ROW struct m6_snapshot
-static const struct m6_field session[] = {
-  SAME(M6_U32, pid) SAME(M6_U32, uid) SAME(M6_U64, load_ns) SAME(M6_U32, pointer_bits) SAME(M6_U32, unseen)
-    F(M6_TEXT, "exe", exe_offset) F(M6_TEXT, "name", name_offset) SAME(M6_U32, state) SAME(M6_U32, end_reason) SAME(
-      M6_U32, level) SAME(M6_U32, session) SAME(M6_U64, started_unix_ns) SAME(M6_U64, elapsed_ns) SAME(M6_U64, ttl_ns)
-      SAME(M6_U64, published_ns) SAME(M6_U32, clock_kind) SAME(M6_U32, threads_seen) SAME(M6_U32, threads_now) SAME(
-        M6_U32, images_other) SAME(M6_U64, images_other_allocs) SAME(M6_U64, presents) SAME(M6_U64, frames_recorded)
-        SAME(M6_U64, first_present_ns) SAME(M6_U64, last_present_ns) SAME(M6_U32, main_stream) SAME(M6_F64, fps)
-          SAME(M6_U64, interval_p50) SAME(M6_U64, interval_p90) SAME(M6_U64, interval_p99) SAME(M6_U64, interval_max)
-            SAME(M6_F64, low_1pct_fps) SAME(M6_F64, low_01pct_fps) SAME(M6_U64, spikes_total)
-              SAME(M6_I64, reading_start) SAME(M6_I64, reading_now) SAME(M6_I64, sum_d) SAME(M6_I64, sum_i)
-                SAME(M6_U32, closed) SAME(M6_U32, books_saturated) SAME(M6_I64, tail_d) SAME(M6_F64, leak_per_frame)
-                  SAME(M6_F64, leak_ci) SAME(M6_I32, verdict) SAME(M6_U32, verdict_batches) SAME(M6_U64, frees)
-                    SAME(M6_U64, freed_bytes) SAME(M6_I64, mapped) SAME(M6_U64, map_calls) SAME(M6_I64, brk_growth)
-                      SAME(M6_U64, records) SAME(M6_U64, records_lost) SAME(M6_U64, holes) SAME(M6_U64, frames_lost)
-                        SAME(M6_U64, labels_refused) SAME(M6_U64, streams_refused) SAME(M6_U64, slots_refused)
-                          SAME(M6_U64, rings_refused) SAME(M6_U64, nodes_refused) SAME(M6_U64, underflows)
-                            SAME(M6_U64, abandoned) SAME(M6_U64, bad_records) SAME(M6_U64, frames_overwritten)
-                              SAME(M6_U64, buckets_overwritten) SAME(M6_U64, growth_overwritten)
-                                SAME(M6_U64, stalls_overwritten) SAME(M6_U64, shim_ns) SAME(M6_U64, collector_ns)
-                                  SAME(M6_U64, target_cpu_ns) SAME(M6_F64, price_pair_ns) SAME(M6_F64, price_scope_ns)
-                                    SAME(M6_F64, price_frame_ns) SAME(M6_U64, publishes) SAME(M6_U32, ending_known)
-                                      SAME(M6_I32, ending) SAME(M6_U32, series_frames_each)};
+static const struct m6_field session[] = {SAME(M6_U32, pid),
+                                          SAME(M6_U32, uid),
+                                          SAME(M6_U64, load_ns),
+                                          SAME(M6_U32, pointer_bits),
+                                          SAME(M6_U32, unseen),
+                                          F(M6_TEXT, "exe", exe_offset),
+                                          F(M6_TEXT, "name", name_offset),
+                                          SAME(M6_U32, state),
+                                          SAME(M6_U32, end_reason),
+                                          SAME(M6_U32, level),
+                                          SAME(M6_U32, session),
+                                          SAME(M6_U64, started_unix_ns),
+                                          SAME(M6_U64, elapsed_ns),
+                                          SAME(M6_U64, ttl_ns),
+                                          SAME(M6_U64, published_ns),
+                                          SAME(M6_U32, clock_kind),
+                                          SAME(M6_U32, threads_seen),
+                                          SAME(M6_U32, threads_now),
+                                          SAME(M6_U32, images_other),
+                                          SAME(M6_U64, images_other_allocs),
+                                          SAME(M6_U64, presents),
+                                          SAME(M6_U64, frames_recorded),
+                                          SAME(M6_U64, first_present_ns),
+                                          SAME(M6_U64, last_present_ns),
+                                          SAME(M6_U32, main_stream),
+                                          SAME(M6_F64, fps),
+                                          SAME(M6_U64, interval_p50),
+                                          SAME(M6_U64, interval_p90),
+                                          SAME(M6_U64, interval_p99),
+                                          SAME(M6_U64, interval_max),
+                                          SAME(M6_F64, low_1pct_fps),
+                                          SAME(M6_F64, low_01pct_fps),
+                                          SAME(M6_U64, spikes_total),
+                                          SAME(M6_U64, unjudged),
+                                          SAME(M6_U64, unjudged_max),
+                                          SAME(M6_U64, unjudged_frame),
+                                          SAME(M6_I64, reading_start),
+                                          SAME(M6_I64, reading_now),
+                                          SAME(M6_I64, sum_d),
+                                          SAME(M6_I64, sum_i),
+                                          SAME(M6_U32, closed),
+                                          SAME(M6_U32, books_saturated),
+                                          SAME(M6_I64, tail_d),
+                                          SAME(M6_F64, leak_per_frame),
+                                          SAME(M6_F64, leak_ci),
+                                          SAME(M6_I32, verdict),
+                                          SAME(M6_U32, verdict_batches),
+                                          SAME(M6_U64, frees),
+                                          SAME(M6_U64, freed_bytes),
+                                          SAME(M6_I64, mapped),
+                                          SAME(M6_U64, map_calls),
+                                          SAME(M6_I64, brk_growth),
+                                          SAME(M6_U64, records),
+                                          SAME(M6_U64, records_lost),
+                                          SAME(M6_U64, holes),
+                                          SAME(M6_U64, frames_lost),
+                                          SAME(M6_U64, labels_refused),
+                                          SAME(M6_U64, streams_refused),
+                                          SAME(M6_U64, slots_refused),
+                                          SAME(M6_U64, rings_refused),
+                                          SAME(M6_U64, nodes_refused),
+                                          SAME(M6_U64, underflows),
+                                          SAME(M6_U64, abandoned),
+                                          SAME(M6_U64, bad_records),
+                                          SAME(M6_U64, frames_overwritten),
+                                          SAME(M6_U64, buckets_overwritten),
+                                          SAME(M6_U64, growth_overwritten),
+                                          SAME(M6_U64, stalls_overwritten),
+                                          SAME(M6_U64, shim_ns),
+                                          SAME(M6_U64, collector_ns),
+                                          SAME(M6_U64, target_cpu_ns),
+                                          SAME(M6_F64, price_pair_ns),
+                                          SAME(M6_F64, price_scope_ns),
+                                          SAME(M6_F64, price_frame_ns),
+                                          SAME(M6_U64, publishes),
+                                          SAME(M6_U32, ending_known),
+                                          SAME(M6_I32, ending),
+                                          SAME(M6_U32, series_frames_each),
+                                          F(M6_U32, "govern.sessions_wanted", govern.sessions_wanted),
+                                          F(M6_U64, "govern.steps_total", govern.steps_total),
+                                          F(M6_U32, "govern.level", govern.level),
+                                          F(M6_U32, "govern.interval", govern.interval),
+                                          F(M6_F64, "govern.cost", govern.cost),
+                                          F(M6_F64, "govern.budget", govern.budget),
+                                          F(M6_F64, "govern.cost_shim", govern.cost_shim),
+                                          F(M6_F64, "govern.cost_kernel", govern.cost_kernel),
+                                          F(M6_F64, "govern.cost_collector", govern.cost_collector),
+                                          F(M6_F64, "govern.chain_per_frame", govern.chain_per_frame),
+                                          F(M6_F64, "govern.chain_low", govern.chain_low),
+                                          F(M6_F64, "govern.chain_high", govern.chain_high),
+                                          F(M6_U32, "govern.chain_verdict", govern.chain_verdict),
+                                          F(M6_U32, "govern.chain_closed", govern.chain_closed),
+                                          F(M6_U64, "heap.count", govern.heap.count),
+                                          F(M6_U64, "heap.at_ns", govern.heap.at_ns),
+                                          F(M6_U64, "heap.took_ns", govern.heap.took_ns),
+                                          F(M6_U64, "heap.rss", govern.heap.rss),
+                                          F(M6_U64, "heap.pss", govern.heap.pss),
+                                          F(M6_U64, "heap.anonymous", govern.heap.anonymous),
+                                          F(M6_U64, "heap.swap", govern.heap.swap),
+                                          F(M6_I64, "heap.live", govern.heap.live),
+                                          F(M6_U64, "heap.missed", govern.heap.missed),
+                                          F(M6_I32, "heap.error", govern.heap.error),
+                                          F(M6_U32, "heap.free_", govern.heap.free_)};
 #undef ROW
 
 #define ROW struct m6_snap_stream
-static const struct m6_field streams[] = {SAME(M6_U64, presents) SAME(M6_U64, failed) SAME(M6_U64, display)
-                                            SAME(M6_U64, drawable) SAME(M6_U32, symbol) SAME(M6_U32, route)
-                                              F(M6_TEXT, "caller", caller_offset) SAME(M6_U32, tid) SAME(M6_U32, kind)};
+static const struct m6_field streams[] = {SAME(M6_U64, presents),
+                                          SAME(M6_U64, failed),
+                                          SAME(M6_U64, display),
+                                          SAME(M6_U64, drawable),
+                                          SAME(M6_U32, symbol),
+                                          SAME(M6_U32, route),
+                                          F(M6_TEXT, "caller", caller_offset),
+                                          SAME(M6_U32, tid),
+                                          SAME(M6_U32, kind)};
 #undef ROW
 
 struct alloc { /* as in struct m6_snapshot */
@@ -43,12 +133,12 @@ struct alloc { /* as in struct m6_snapshot */
 };
 _Static_assert(sizeof(struct alloc) == sizeof(((struct m6_snapshot *)0)->allocs[0]), "a copy of what has no name");
 #define ROW struct alloc
-static const struct m6_field allocs[] = {SAME(M6_U64, count) SAME(M6_U64, bytes)};
+static const struct m6_field allocs[] = {SAME(M6_U64, count), SAME(M6_U64, bytes)};
 #undef ROW
 
 #define ROW struct m6_snap_point
-static const struct m6_field series[] = {SAME(M6_U64, frames) SAME(M6_U64, time_sum) SAME(M6_U64, time_max)
-                                           SAME(M6_I64, live)};
+static const struct m6_field series[] = {SAME(M6_U64, frames), SAME(M6_U64, time_sum), SAME(M6_U64, time_max),
+                                         SAME(M6_I64, live)};
 #undef ROW
 
 static const struct m6_field histogram[] = {{"intervals", 0, M6_U32}};
@@ -56,46 +146,75 @@ static const struct m6_field histogram[] = {{"intervals", 0, M6_U32}};
 /* A node's place among its siblings is that of its row; its parent comes before it. */
 #define ROW struct m6_snap_node
 static const struct m6_field nodes[] = {
-  SAME(M6_U32, parent) SAME(M6_U32, kind) F(M6_TEXT, "label", label_offset) SAME(M6_U32, label_flags)
-    SAME(M6_U32, reservoir) SAME(M6_U64, count) SAME(M6_U64, abandoned) SAME(M6_U64, lost) SAME(M6_U64, time_sum)
-      SAME(M6_U64, time_max) SAME(M6_U64, time_p10) SAME(M6_U64, time_p50) SAME(M6_U64, time_p90) SAME(M6_I64, d_sum)
-        SAME(M6_I64, d_max) SAME(M6_I64, i_sum) SAME(M6_U64, allocs) SAME(M6_I64, d_scopes) SAME(M6_I64, d_thread_rest)
-          SAME(M6_I64, d_others)};
+  SAME(M6_U32, parent),        SAME(M6_U32, kind),      F(M6_TEXT, "label", label_offset),
+  SAME(M6_U32, label_flags),   SAME(M6_U32, reservoir), SAME(M6_U64, count),
+  SAME(M6_U64, abandoned),     SAME(M6_U64, lost),      SAME(M6_U64, time_sum),
+  SAME(M6_U64, time_max),      SAME(M6_U64, time_p10),  SAME(M6_U64, time_p50),
+  SAME(M6_U64, time_p90),      SAME(M6_I64, d_sum),     SAME(M6_I64, d_max),
+  SAME(M6_I64, i_sum),         SAME(M6_U64, allocs),    SAME(M6_I64, d_scopes),
+  SAME(M6_I64, d_thread_rest), SAME(M6_I64, d_others)};
 #undef ROW
 
 #define ROW struct m6_snap_spike
 #define CAUSE(n, k)                                                                                                    \
-  F(M6_U32, "cause" n ".node", cause[k].node)                                                                          \
-  F(M6_U32, "cause" n ".calls", cause[k].calls)                                                                        \
-  F(M6_U64, "cause" n ".time", cause[k].time) F(M6_U64, "cause" n ".allocs", cause[k].allocs)
-static const struct m6_field spikes[] = {SAME(M6_U64, frame) SAME(M6_U64, time) SAME(M6_U64, median) SAME(
-  M6_U64, at) SAME(M6_U64, allocs) SAME(M6_I64, d) CAUSE("1", 0) CAUSE("2", 1) CAUSE("3", 2)};
+  F(M6_U32, "cause" n ".node", cause[k].node), F(M6_U32, "cause" n ".calls", cause[k].calls),                          \
+    F(M6_U64, "cause" n ".time", cause[k].time), F(M6_U64, "cause" n ".allocs", cause[k].allocs)
+static const struct m6_field spikes[] = {SAME(M6_U64, frame), SAME(M6_U64, time),   SAME(M6_U64, median),
+                                         SAME(M6_U64, at),    SAME(M6_U64, allocs), SAME(M6_I64, d),
+                                         CAUSE("1", 0),       CAUSE("2", 1),        CAUSE("3", 2)};
 _Static_assert(M6_SPIKE_CAUSES == 3, "each has its columns");
 #undef ROW
 
 #define ROW struct m6_snap_bucket
-static const struct m6_field buckets[] = {
-  SAME(M6_U64, second) SAME(M6_U64, frames) SAME(M6_U64, time_sum) SAME(M6_U64, time_max) SAME(M6_I64, d)
-    SAME(M6_I64, i) SAME(M6_U64, allocs) SAME(M6_U64, bytes) SAME(M6_U64, frees) SAME(M6_I64, live) SAME(M6_I64, mapped)
-      SAME(M6_U64, records) SAME(M6_U64, lost) SAME(M6_U64, collector_ns) SAME(M6_U64, target_cpu_ns)
-        SAME(M6_U32, stalls) SAME(M6_U32, threads)};
+static const struct m6_field buckets[] = {SAME(M6_U64, second),
+                                          SAME(M6_U64, frames),
+                                          SAME(M6_U64, time_sum),
+                                          SAME(M6_U64, time_max),
+                                          SAME(M6_I64, d),
+                                          SAME(M6_I64, i),
+                                          SAME(M6_U64, allocs),
+                                          SAME(M6_U64, bytes),
+                                          SAME(M6_U64, frees),
+                                          SAME(M6_I64, live),
+                                          SAME(M6_I64, mapped),
+                                          SAME(M6_U64, records),
+                                          SAME(M6_U64, lost),
+                                          SAME(M6_U64, collector_ns),
+                                          SAME(M6_U64, target_cpu_ns),
+                                          SAME(M6_U32, stalls),
+                                          SAME(M6_U32, threads)};
 #undef ROW
 
 #define ROW struct m6_snap_growth
-static const struct m6_field growth[] = {SAME(M6_U64, at) SAME(M6_U64, frame) SAME(M6_I64, live) SAME(M6_I64, growth)
-                                           SAME(M6_I64, d) SAME(M6_U64, allocs)};
+static const struct m6_field growth[] = {SAME(M6_U64, at),     SAME(M6_U64, frame), SAME(M6_I64, live),
+                                         SAME(M6_I64, growth), SAME(M6_I64, d),     SAME(M6_U64, allocs)};
 #undef ROW
 
 #define ROW struct m6_snap_stall
-static const struct m6_field stalls[] = {SAME(M6_U64, frame) SAME(M6_U64, at) SAME(M6_U64, time) SAME(
-  M6_U64, median) SAME(M6_U64, allocs) SAME(M6_I64, d) SAME(M6_U32, node) SAME(M6_U32, calls) SAME(M6_U64, node_time)};
+static const struct m6_field stalls[] = {SAME(M6_U64, frame),  SAME(M6_U64, at),     SAME(M6_U64, time),
+                                         SAME(M6_U64, median), SAME(M6_U64, allocs), SAME(M6_I64, d),
+                                         SAME(M6_U32, node),   SAME(M6_U32, calls),  SAME(M6_U64, node_time)};
 #undef ROW
 
 static const struct m6_field samples[] = {{"ns", 0, M6_F32}};
 
 #define ROW struct m6_snap_frame
-static const struct m6_field frames[] = {SAME(M6_U64, present) SAME(M6_U64, at) SAME(M6_U64, time) SAME(
-  M6_U64, gap) SAME(M6_I64, d) SAME(M6_I64, i) SAME(M6_U64, allocs) SAME(M6_U32, spike) SAME(M6_U32, lumped)};
+static const struct m6_field frames[] = {SAME(M6_U64, present), SAME(M6_U64, at),    SAME(M6_U64, time),
+                                         SAME(M6_U64, gap),     SAME(M6_I64, d),     SAME(M6_I64, i),
+                                         SAME(M6_U64, allocs),  SAME(M6_U32, spike), SAME(M6_U32, lumped)};
+#undef ROW
+
+#define ROW struct m6_snap_step
+static const struct m6_field steps[] = {SAME(M6_U64, at_ns),         SAME(M6_U32, from_level),  SAME(M6_U32, to_level),
+                                        SAME(M6_U32, from_interval), SAME(M6_U32, to_interval), SAME(M6_F64, cost),
+                                        SAME(M6_F64, budget)};
+#undef ROW
+
+#define ROW struct m6_snap_link
+static const struct m6_field chain[] = {
+  SAME(M6_I64, reading_start), SAME(M6_I64, reading_end), SAME(M6_I64, sum_d),  SAME(M6_I64, sum_i),
+  SAME(M6_I64, level),         SAME(M6_U64, presents),    SAME(M6_U64, middle), SAME(M6_U64, elapsed_ns),
+  SAME(M6_U32, closed),        SAME(M6_U32, end)};
 #undef ROW
 
 #define AT(member) offsetof(struct m6_snapshot, member)
@@ -121,6 +240,8 @@ static const struct m6_section sections[] = {
   REGION(stalls, struct m6_snap_stall, M6_STALLS_RETAINED, stall_count, stalls_offset, 1),
   REGION(samples, float, M6_NODES_MAX *M6_RESERVOIR, sample_count, samples_offset, 0),
   REGION(frames, struct m6_snap_frame, M6_FRAMES_RETAINED, frame_count, frames_offset, 1),
+  INLINE(steps, struct m6_snap_step, M6_SNAP_STEPS, AT(govern.step_count), govern.steps),
+  INLINE(chain, struct m6_snap_link, M6_SNAP_LINKS, AT(govern.link_count), govern.links),
 };
 
 const struct m6_section *m6_dump_sections(unsigned *count)
