@@ -88,7 +88,32 @@ static const struct m6_field session[] = {SAME(M6_U32, pid),
                                           SAME(M6_U64, publishes),
                                           SAME(M6_U32, ending_known),
                                           SAME(M6_I32, ending),
-                                          SAME(M6_U32, series_frames_each)};
+                                          SAME(M6_U32, series_frames_each),
+                                          F(M6_U32, "govern.sessions_wanted", govern.sessions_wanted),
+                                          F(M6_U64, "govern.steps_total", govern.steps_total),
+                                          F(M6_U32, "govern.level", govern.level),
+                                          F(M6_U32, "govern.interval", govern.interval),
+                                          F(M6_F64, "govern.cost", govern.cost),
+                                          F(M6_F64, "govern.budget", govern.budget),
+                                          F(M6_F64, "govern.cost_shim", govern.cost_shim),
+                                          F(M6_F64, "govern.cost_kernel", govern.cost_kernel),
+                                          F(M6_F64, "govern.cost_collector", govern.cost_collector),
+                                          F(M6_F64, "govern.chain_per_frame", govern.chain_per_frame),
+                                          F(M6_F64, "govern.chain_low", govern.chain_low),
+                                          F(M6_F64, "govern.chain_high", govern.chain_high),
+                                          F(M6_U32, "govern.chain_verdict", govern.chain_verdict),
+                                          F(M6_U32, "govern.chain_closed", govern.chain_closed),
+                                          F(M6_U64, "heap.count", govern.heap.count),
+                                          F(M6_U64, "heap.at_ns", govern.heap.at_ns),
+                                          F(M6_U64, "heap.took_ns", govern.heap.took_ns),
+                                          F(M6_U64, "heap.rss", govern.heap.rss),
+                                          F(M6_U64, "heap.pss", govern.heap.pss),
+                                          F(M6_U64, "heap.anonymous", govern.heap.anonymous),
+                                          F(M6_U64, "heap.swap", govern.heap.swap),
+                                          F(M6_I64, "heap.live", govern.heap.live),
+                                          F(M6_U64, "heap.missed", govern.heap.missed),
+                                          F(M6_I32, "heap.error", govern.heap.error),
+                                          F(M6_U32, "heap.free_", govern.heap.free_)};
 #undef ROW
 
 #define ROW struct m6_snap_stream
@@ -179,6 +204,19 @@ static const struct m6_field frames[] = {SAME(M6_U64, present), SAME(M6_U64, at)
                                          SAME(M6_U64, allocs),  SAME(M6_U32, spike), SAME(M6_U32, lumped)};
 #undef ROW
 
+#define ROW struct m6_snap_step
+static const struct m6_field steps[] = {SAME(M6_U64, at_ns),         SAME(M6_U32, from_level),  SAME(M6_U32, to_level),
+                                        SAME(M6_U32, from_interval), SAME(M6_U32, to_interval), SAME(M6_F64, cost),
+                                        SAME(M6_F64, budget)};
+#undef ROW
+
+#define ROW struct m6_snap_link
+static const struct m6_field chain[] = {
+  SAME(M6_I64, reading_start), SAME(M6_I64, reading_end), SAME(M6_I64, sum_d),  SAME(M6_I64, sum_i),
+  SAME(M6_I64, level),         SAME(M6_U64, presents),    SAME(M6_U64, middle), SAME(M6_U64, elapsed_ns),
+  SAME(M6_U32, closed),        SAME(M6_U32, end)};
+#undef ROW
+
 #define AT(member) offsetof(struct m6_snapshot, member)
 #define INLINE(fields, type, most, count_at, member)                                                                   \
   {                                                                                                                    \
@@ -202,6 +240,8 @@ static const struct m6_section sections[] = {
   REGION(stalls, struct m6_snap_stall, M6_STALLS_RETAINED, stall_count, stalls_offset, 1),
   REGION(samples, float, M6_NODES_MAX *M6_RESERVOIR, sample_count, samples_offset, 0),
   REGION(frames, struct m6_snap_frame, M6_FRAMES_RETAINED, frame_count, frames_offset, 1),
+  INLINE(steps, struct m6_snap_step, M6_SNAP_STEPS, AT(govern.step_count), govern.steps),
+  INLINE(chain, struct m6_snap_link, M6_SNAP_LINKS, AT(govern.link_count), govern.links),
 };
 
 const struct m6_section *m6_dump_sections(unsigned *count)

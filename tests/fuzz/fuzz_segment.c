@@ -1,3 +1,4 @@
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c */
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/stats_proc.c collector/stats_check.c -lm */

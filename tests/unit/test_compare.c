@@ -1,3 +1,4 @@
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c */
 /* links: tools/mach6/compare.c tools/mach6/rank.c collector/dump_table.c collector/dump_encode.c collector/dump_read.c */
 /* links: collector/dump_skim.c collector/stats.c collector/stats_load.c collector/stats_check.c collector/reservoir.c -lmsgpackc -lm */
 /* sanitizers: address */

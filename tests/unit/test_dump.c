@@ -1,3 +1,4 @@
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats_check.c */
 /* links: collector/reservoir.c -lmsgpackc -lm */
 /* sanitizers: address */
@@ -110,7 +111,11 @@ static void every_member_of_every_struct_is_in_the_table(void **state)
     if (x[k].count_at != M6_FIXED) elsewhere += 4;
     elsewhere += x[k].offset_at != M6_FIXED ? 8 : 0;
   }
-  elsewhere += sizeof s.streams + sizeof s.allocs + sizeof s.series + sizeof s.histogram;
+  elsewhere += sizeof s.streams + sizeof s.allocs + sizeof s.series + sizeof s.histogram + sizeof s.govern.steps +
+               sizeof s.govern.links;
+  /* Not in a dump: budgets are the collector's at that moment. */
+  elsewhere += sizeof s.govern.budgets + sizeof s.govern.budget_count;
+  elsewhere += sizeof s.kernel; /* not yet in a dump */
   elsewhere += sizeof s.magic + sizeof s.version + sizeof s.head_bytes + sizeof s.bytes + sizeof s.text_bytes +
                sizeof s.text_offset;
   for (unsigned k = 0; k < sections; k++) {
