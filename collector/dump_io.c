@@ -141,8 +141,11 @@ int m6_io_poll(struct m6_io *io, int wait, ssize_t *result)
     int e;
     while ((e = wait ? io_uring_wait_cqe(&io->ring, &c) : io_uring_peek_cqe(&io->ring, &c)) == -EINTR) {}
     if (e == -EAGAIN) return 0;
-    ssize_t got = e < 0 ? e : c->res;
-    if (c) io_uring_cqe_seen(&io->ring, c);
+    ssize_t got = e;
+    if (e >= 0) {
+      got = c->res;
+      io_uring_cqe_seen(&io->ring, c);
+    }
     if (io->result == 0) io->result = got; /* of two, the first that failed: the other is cancelled then */
     if (e >= 0 && --io->pending > 0) continue;
     io->done = 1;

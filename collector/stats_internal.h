@@ -92,11 +92,11 @@ static inline const float *m6_snap_samples(const struct m6_snapshot *s)
 }
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
+/* stats.c: takes the block over, whatever the answer is. */
+int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 /* Seconds that a present of the main stream took on average, so that frame time is the frame node's plus this; NaN when
  * not known. */
 double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
-/* stats.c: takes the block over, whatever the answer is. */
-int m6_stats_adopt(mach6_stats *s, struct m6_snapshot *block, size_t bytes) M6_HIDDEN;
 
 /* ---- JSON values: each gives a new reference, or NULL when memory ran out ---------------------------------------- */
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;

@@ -231,7 +231,7 @@ static size_t reap_stats(pid_t collector)
     if (!parse(e->d_name, M6_STATS_PREFIX, &pid, &load)) continue;
     pid_t of = stats_collector(e->d_name);
     if (collector ? of == collector : of == 0 || (of > 0 && !m6_proc_alive(of)))
-      gone += (size_t)unlink_free(e->d_name, collector == 0);
+      gone += (size_t)unlink_free(e->d_name, of == 0); /* one without a name may be being made just now */
   }
   if (d) closedir(d);
   return gone;

@@ -22,6 +22,7 @@ static const struct format {
 struct options {
   const char *file, *out, *table;
   const struct format *format;
+  int cpu;
 };
 
 static const char *tables(void)
@@ -45,6 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (!o->format || strcmp(o->format->name, arg) != 0) argp_error(state, "--to is " FORMATS ", not '%s'", arg);
     return 0;
   case 'o': o->out = arg; return 0;
+  case 'c': o->cpu = 1; return 0;
   case 'T': o->table = arg; return 0;
   case ARGP_KEY_ARG:
     if (o->file) argp_error(state, "one file at a time");
@@ -53,6 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case ARGP_KEY_END:
     if (!o->file) argp_error(state, "which file?  mach6 run --out FILE writes one");
     if (!o->format) argp_error(state, "to which format?  --to " FORMATS);
+    if (o->cpu && o->format->write != export_folded) argp_error(state, "--cpu goes with --to folded");
     if (o->table && o->format->write) argp_error(state, "--table goes with --to csv");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -64,6 +67,7 @@ int m6_export(int argc, char **argv)
   static const struct argp_option table[] = {
     {"to", 't', "FORMAT", 0, FORMATS, 0},
     {"output", 'o', "OUT", 0, "Where to ('-', the default: stdout)", 0},
+    {"cpu", 'c', 0, 0, "With folded: the stacks of CPU samples, not the scopes; needs level lite or full", 0},
     {"table", 'T', "NAME", 0, "The table for csv (frames): session, nodes, frames, buckets, growth, stalls, ...", 0},
     {0},
   };
@@ -81,12 +85,18 @@ int m6_export(int argc, char **argv)
   size_t n = 0;
   FILE *f = open_memstream(&bytes, &n);
   errno = 0;
-  error = !f ? ENOMEM : o.format->write ? o.format->write(s, f) : export_csv(s, f, o.table ? o.table : "frames");
+  error = !f                ? ENOMEM
+          : o.cpu           ? export_folded_cpu(s, f)
+          : o.format->write ? o.format->write(s, f)
+                            : export_csv(s, f, o.table ? o.table : "frames");
   if (f && fclose(f) && !error) error = ENOMEM;
   mach6_stats_close(s);
   if (error == EINVAL && !o.format->write) {
     say("there is no table '%s'; there are: %s", o.table, tables());
     status = EXIT_USAGE;
+  } else if (error == ENODATA) {
+    say("%s has no CPU samples: record at level lite or full; mach6 doctor says what that needs", o.file);
+    status = EXIT_OTHER;
   } else if (error) {
     say("%s: cannot be exported: %s", o.file, strerror(error));
     status = EXIT_OTHER;

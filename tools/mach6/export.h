@@ -22,6 +22,8 @@ int export_jsonl(const mach6_stats *s, FILE *to);
 int export_csv(const mach6_stats *s, FILE *to, const char *table); /* EINVAL: there is no such table */
 int export_chrome(const mach6_stats *s, FILE *to);
 int export_folded(const mach6_stats *s, FILE *to);
+/* The stacks of CPU samples instead, as the collector folded them. ENODATA: there are none. */
+int export_folded_cpu(const mach6_stats *s, FILE *to);
 int export_speedscope(const mach6_stats *s, FILE *to);
 
 /* The time that a node spent outside its children, ns. */

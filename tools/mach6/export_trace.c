@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../collector/stats_kernel.h"
 #include "../../shm/present.h"
 #include "dumpfile.h"
 #include "export.h"
@@ -210,6 +211,15 @@ int export_folded(const mach6_stats *h, FILE *to)
     folded_stack(to, n);
     fprintf(to, "%" PRIu64 "\n", self);
   }
+  return 0;
+}
+
+int export_folded_cpu(const mach6_stats *h, FILE *to)
+{
+  char why[512];
+  if (!h->snap->kernel.folded_bytes) return ENODATA;
+  if (m6_stats_not_whole(h, why, sizeof why)) fputs("(not the whole recording) 1\n", to);
+  fwrite(m6_snap_folded(h->snap), 1, h->snap->kernel.folded_bytes, to);
   return 0;
 }
 
