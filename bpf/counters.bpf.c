@@ -1,11 +1,16 @@
-/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off; switches, faults, migrations; syscalls.
+/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off and why; switches, faults, migrations; syscalls; and
+ * their readings at frame boundaries (counters_frames.h).
  *
  * User side: collector/kernel_counters.c. Each tracepoint has two programs, of which one is loaded: by the kernel's types
  * (tp_btf, which reads the task directly), or raw, which reads it with a helper. For a task that is no target's a
- * switch costs two loads and two comparisons. No event leaves the kernel.
+ * switch costs two loads and two comparisons. No event of these leaves the kernel, but for a record a frame.
+ *
+ * Why a thread is off is told by the syscall that it is in, and that by its own saved registers: no tracepoint of syscalls,
+ * which every process of the machine would pay for.
  *
  * Order: the kernel emits sched_switch, sched_wakeup and sched_wakeup_new of one task under its run-queue's lock; only a
- * task that wakes itself has none, and then it is on its CPU and nothing is done.
+ * task that wakes itself has none, and then it is on its CPU and nothing is done. Some never come (counters.h): what each
+ * handler finds is taken as it is, and the readings decide.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -50,9 +55,9 @@ struct {
   __type(value, struct m6_counters_thread);
 } m6_blank SEC(".maps");
 
-/* CLOCK_MONOTONIC less the run queue's clock of tasks, as of the last time that a target's thread came to this CPU. */
+/* CLOCK_MONOTONIC less the run queues' clock, as of the last boundary of a thread whose arrival was seen. */
 struct {
-  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
   __type(key, __u32);
   __type(value, __u64);
@@ -118,15 +123,6 @@ static __always_inline void number(struct m6_counters_thread *e, struct task_str
     if (config.pid_namespace && BPF_CORE_READ(u, ns, ns.inum) == config.pid_namespace) e->here = nr;
     e->own = nr;
   }
-}
-
-/* At the moment that a task comes to this CPU both clocks are known. */
-#define has_exec_start() bpf_core_field_exists(((struct task_struct *)0)->se.exec_start)
-static __always_inline void note_clock(struct task_struct *t, __u64 now, int direct)
-{
-  __u32 zero = 0;
-  __u64 *clock = has_exec_start() ? bpf_map_lookup_elem(&m6_clocks, &zero) : 0;
-  if (clock) *clock = now - READ(t, direct, se.exec_start);
 }
 
 /* The thread's entry, made when it is new: *made says so. */
@@ -214,7 +210,7 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   e->wait_ns += wait;
   e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
   e->off_ns[missed(e, t, direct) ? M6_OFF_OTHER : M6_OFF_STOLEN] += off - known;
-  e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
+  e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
   e->last_run_ns = run;
   e->last_delay_ns = delay;
   e->out_ns = e->since_ns = now;
@@ -344,7 +340,7 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
   }
   e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
   if (has_sched_info()) e->arrived = READ(t, direct, sched_info.pcount) + 1; /* the kernel counts it in a moment */
-  note_clock(t, now, direct);
+  e->ran_ns = READ(t, direct, se.sum_exec_runtime) - e->last_run_ns;         /* none, unless it was not seen to leave */
   e->since_ns = now;
   e->state = M6_COUNTERS_ON;
   done(e);
@@ -382,7 +378,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->lives++;
       e->off_ns[M6_OFF_OTHER] += now - e->out_ns;
       number(e, t, tid);
-      e->later_off_ns = e->later_wait_ns = e->unseen_ns = 0;
+      e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
       e->out_ns = now;
     }
     e->call = e->entered = 0;
@@ -418,7 +414,7 @@ PAIR(wakeup_new, "sched_wakeup_new", struct task_struct *task, woken(task, 1, 1)
 /* On CPU so far, of a thread that is on it. */
 static __always_inline __u64 on_so_far(const struct m6_counters_thread *e, __u64 now)
 {
-  return e->on_ns + (e->state == M6_COUNTERS_ON || e->state == M6_COUNTERS_SEEDED ? now - e->since_ns : 0);
+  return e->on_ns + e->ran_ns + (e->state == M6_COUNTERS_ON || e->state == M6_COUNTERS_SEEDED ? now - e->since_ns : 0);
 }
 
 static __always_inline int entered(long number, int direct)

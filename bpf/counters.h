@@ -56,6 +56,7 @@ struct m6_counters_thread {
   __u64 waits;                                /* run-queue latencies in the histogram */
   __u64 last_run_ns, last_delay_ns;           /* readings by which on and wait are settled */
   __u64 base[M6_READINGS], last[M6_READINGS]; /* counted = last - base, two's complement */
+  __u64 ran_ns;             /* on CPU since out_ns and before since_ns: when it was not seen to leave */
   __u64 unseen_ns;          /* between two arrivals without a leave: part of it was on CPU, part off */
   __u64 arrived;            /* slices when it came the last time: another number now, and a switch was not seen */
   __u64 call_ns;            /* when the syscall that it is in was entered */
@@ -70,7 +71,7 @@ struct m6_counters_thread {
   __u64 begun;
   struct m6_kernel_reading entry; /* of the present that it is in; the thread's own programs write it */
 };
-_Static_assert(sizeof(struct m6_counters_thread) == 352 + 7 * 8 + 6 * 8 + 5 * 4 + 4 + 144 - 8, "as both sides have it");
+_Static_assert(sizeof(struct m6_counters_thread) == 352 + 7 * 8 + 7 * 8 + 5 * 4 + 4 + 144 - 8, "as both sides have it");
 
 struct m6_counters_call_key {
   __u32 tid, number;

@@ -17,18 +17,22 @@ struct {
   __type(value, __u64);
 } m6_numbers SEC(".maps");
 
-/* On CPU since it was switched out the last time. When an event was not seen, it is what the kernel had accounted at the last
- * tick, and what went by since. */
+/* On CPU since it was switched out the last time. When its arrival was not seen, the kernel's own mark of it tells, by another
+ * clock; what it ran before that in the same span is known as of the last tick. */
+#define has_arrival() bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_arrival)
 static __always_inline __u64 on_now(const struct m6_counters_thread *e, struct task_struct *t, __u64 now, __u64 span,
                                     int unseen, int direct)
 {
-  if (!unseen) return now - e->since_ns;
-  __u64 on = READ(t, direct, se.sum_exec_runtime) - e->last_run_ns;
   __u32 zero = 0;
-  __u64 *clock = has_exec_start() ? bpf_map_lookup_elem(&m6_clocks, &zero) : 0;
-  if (!clock) return on;
-  __s64 since = now - READ(t, direct, se.exec_start) - *clock;
-  return since > 0 && since < (__s64)span ? on + since : on;
+  __u64 *clock = has_arrival() ? bpf_map_lookup_elem(&m6_clocks, &zero) : 0;
+  if (!unseen) {
+    if (clock && e->state == M6_COUNTERS_ON) *clock = e->since_ns - READ(t, direct, sched_info.last_arrival);
+    return e->ran_ns + now - e->since_ns;
+  }
+  __u64 on = READ(t, direct, se.sum_exec_runtime) - e->last_run_ns;
+  if (!clock || !*clock) return on;
+  __s64 run = now - READ(t, direct, sched_info.last_arrival) - *clock;
+  return run > (__s64)on && run < (__s64)span ? run : on;
 }
 
 /* The thread's readings now: 0 when it was switched in the middle. */

@@ -29,14 +29,14 @@ struct pid {
 };
 
 struct sched_entity {
-  __u64 exec_start;       /* when sum_exec_runtime was brought up to date, as the run queue's clock of tasks goes */
   __u64 sum_exec_runtime; /* ns on a CPU; up to date when the task is switched out, and at each tick */
   __u64 nr_migrations;
 };
 
-struct sched_info {             /* empty without CONFIG_SCHED_INFO */
-  unsigned long pcount;         /* times it was switched in */
-  unsigned long long run_delay; /* ns in a run queue, up to date from the moment that it runs */
+struct sched_info {                /* empty without CONFIG_SCHED_INFO */
+  unsigned long pcount;            /* times it was switched in */
+  unsigned long long run_delay;    /* ns in a run queue, up to date from the moment that it runs */
+  unsigned long long last_arrival; /* when it was given a CPU, as the run queue's clock goes */
 };
 
 /* User registers, as they were on the way into the kernel. */

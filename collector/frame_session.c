@@ -141,7 +141,7 @@ int m6_frame_session(const struct m6_options *options, struct m6_error *e)
       status = m6_fail(e, M6_EXIT_OTHER, "no frames by %s: %s", options->frame_symbol, why);
     }
   }
-  if (status == 0) {
+  if (status == 0 && image.kernel) {
     image.kernel->each = boundary;
     image.kernel->each_arg = &image;
     if (image.pidfd >= 0) m6_watch_add(&o.watch, image.pidfd);

@@ -221,8 +221,9 @@ static int load_any(struct m6_counters *c, const struct m6_counters_options *o, 
                     struct m6_fault *fault)
 {
   struct m6_fault second = {0};
-  int err = load(c, o, ending, o->frames ? M6_UPROBE_MULTI : M6_UPROBE_NONE, fault);
-  if (!err || !o->frames || err == ENOENT || err == ESRCH || err == ENOMEM) return err;
+  enum m6_uprobe_kind kind = !o->frames ? M6_UPROBE_NONE : o->frames_pmu ? M6_UPROBE_PMU : M6_UPROBE_MULTI;
+  int err = load(c, o, ending, kind, fault);
+  if (!err || kind != M6_UPROBE_MULTI || err == ENOENT || err == ESRCH || err == ENOMEM) return err;
   if (load(c, o, ending, M6_UPROBE_PMU, &second) == 0) return 0;
   if (err == EINVAL) *fault = second;
   return fault->err;
@@ -305,7 +306,7 @@ static void convert(const struct m6_counters_inside *in, const struct m6_counter
                                    .tgid = process_here(in, e->tgid),
                                    .state = state,
                                    .lives = e->lives,
-                                   .on_ns = e->on_ns,
+                                   .on_ns = e->on_ns + e->ran_ns,
                                    .wait_ns = e->wait_ns + e->later_wait_ns,
                                    .calls = e->calls,
                                    .call_on_ns = e->call_on_ns,

@@ -37,6 +37,7 @@ struct m6_counters_options {
   int syscalls;       /* count syscalls, too */
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
   enum m6_frames_by frames;
+  int frames_pmu;          /* 1: by perf events even where a uprobe_multi link would do */
   const char *frame_place; /* BINARY:SYMBOL, PID:SYMBOL or BINARY+OFFSET, as kernel_place.h reads it; else NULL */
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uthash.h>
 
 #include "hash_free.h"
@@ -60,7 +61,7 @@ int m6_frames_choose(struct m6_counters_frames *f, struct bpf_object *object, en
 {
   if (f->by == M6_FRAMES_NONE) {
     struct bpf_map *ring = bpf_object__find_map_by_name(object, "m6_frames");
-    if (ring) bpf_map__set_max_entries(ring, 4096);
+    if (ring) bpf_map__set_max_entries(ring, (uint32_t)sysconf(_SC_PAGESIZE));
     return 0;
   }
   for (size_t i = 0; i < PROBES; i++) {

@@ -84,7 +84,7 @@ static void *open_all(void *arg)
   open_symbols(k);
   open_samples(k);
   open_counters(k);
-  k->opened_ns = m6_monotonic_ns();
+  k->opened_ns = k->counters ? k->counters->open_ns : m6_monotonic_ns();
   m6_publish(&k->ready, 1);
   return NULL;
 }

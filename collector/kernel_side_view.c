@@ -10,7 +10,8 @@
 #include "kernel_side.h"
 #include "utf8.h"
 
-#define NAME_MAX_BYTES 600u /* of a function: some templates' names fill pages */
+#define NAMING_NS 8000000000ull /* mach6 run waits 20 s for a report: what is not named by then stays without names */
+#define NAME_MAX_BYTES 600u     /* of a function: some templates' names fill pages */
 
 static const char *const call_names[] = {
 #include "syscall_names.h"
@@ -26,6 +27,7 @@ struct m6_kernel_view {
   struct m6_snap_thread *threads;
   struct m6_snap_call calls[M6_KERNEL_CALLS_MAX];
   struct m6_snap_function *functions;
+  uint64_t naming_ns; /* when it began */
   char *folded;
   size_t folded_bytes;
 };
@@ -111,7 +113,7 @@ static void put_threads(struct m6_kernel_view *v)
                                  .migrations = c->counted[M6_MIGRATIONS],
                                  .slices = c->counted[M6_SLICES],
                                  .waits = c->waits};
-    _Static_assert((int)M6_COUNTERS_BUCKETS == (int)M6_LATENCY_BUCKETS, "one histogram");
+    _Static_assert(sizeof t->latency == sizeof c->latency, "one histogram");
     memcpy(t->latency, c->latency, sizeof t->latency);
     memcpy(t->off_by, c->off_by, sizeof t->off_by);
     v->head.minor += t->minor;
@@ -175,6 +177,10 @@ static void add_total(void *arg, const struct m6_sample_total *t)
   struct m6_kernel_view *v = arg;
   struct m6_kernel_side *k = v->k;
   uint32_t n, kn;
+  if (m6_monotonic_ns() - v->naming_ns > NAMING_NS) {
+    v->head.unnamed += (uint32_t)t->count;
+    return;
+  }
   const uint64_t *user = m6_samples_stack(k->samples, t->user, &n),
                  *kernel = m6_samples_stack(k->samples, t->kernel, &kn);
   m6_profile_add(k->profile, m6_samples_thread(k->samples, t->tid), user, n, kernel, kn, t->count);
@@ -235,6 +241,7 @@ static void put_samples(struct m6_kernel_view *v, int final)
   v->head.samples_in_presents = k->in_presents;
   v->head.samples_elsewhere = k->elsewhere;
   if (!final || k->symbols == NULL || (k->profile = m6_profile_new(k->symbols)) == NULL) return;
+  v->naming_ns = m6_monotonic_ns();
   m6_samples_totals(k->samples, add_total, v);
   put_functions(v);
   put_folded(v);

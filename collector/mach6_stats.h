@@ -71,8 +71,8 @@ struct mach6_node_stats mach6_node_stats(const mach6_node *n);
 /* A node and all below it as {label, stats, children}. *out is the caller's to free(); JSON is NUL-terminated as
  * well. */
 int mach6_convert(const mach6_node *n, enum mach6_format format, char **out, size_t *bytes);
-/* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, root,
- * ... */
+/* The whole report as one object: target, session, presents, frame_source, books, allocs, losses, overhead, kernel,
+ * root, ... */
 int mach6_stats_convert(const mach6_stats *s, enum mach6_format format, char **out, size_t *bytes);
 
 /* What became of a dump on its way here. */

@@ -172,9 +172,9 @@ json_t *m6_payload_kernel(const mach6_stats *h)
   json_object_set_new(o, "samples", samples(s));
   json_object_set_new(o, "functions", functions(s));
   json_object_set_new(o, "losses",
-                      json_pack("{s:o, s:o, s:o, s:o, s:o}", "counters", m6_json_u64(k->counters_lost), "frames",
-                                m6_json_u64(k->frames_lost), "threads_left_out", m6_json_u64(k->thread_more),
-                                "functions_left_out", m6_json_u64(k->function_more), "folded_left_out",
-                                m6_json_u64(k->folded_more)));
+                      json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "samples_unnamed", m6_json_u64(k->unnamed),
+                                "counters", m6_json_u64(k->counters_lost), "frames", m6_json_u64(k->frames_lost),
+                                "threads_left_out", m6_json_u64(k->thread_more), "functions_left_out",
+                                m6_json_u64(k->function_more), "folded_left_out", m6_json_u64(k->folded_more)));
   return o;
 }

@@ -114,7 +114,8 @@ struct m6_snap_kernel {
   uint64_t sampled_cpu_ns; /* CPU time of the target meanwhile, as the scheduler counts it */
 
   uint64_t minor, major; /* page faults of the process */
-  uint32_t faults_user_only, free_;
+  uint32_t faults_user_only;
+  uint32_t unnamed;       /* samples that are in no function, because naming them took too long */
   uint64_t counters_lost; /* threads or calls that found no room, events that did not come */
   uint64_t frames_lost;   /* readings that found the kernel's buffer full */
   uint64_t kernel_ns;     /* estimate of what all of it cost the target; 0 = not measured */

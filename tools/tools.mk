@@ -54,7 +54,7 @@ lint-cppcheck:
 	  -DMACH6_VERSION='"$(VERSION)"' $(wildcard preload collector tools/mach6 tools/sample)
 lint-tidy:
 	$(call say,LINT,clang-tidy)
-	$Qclang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $(LINT_TIDY) -- -std=gnu11 -D_GNU_SOURCE -I. \
+	$Qclang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $(LINT_TIDY) -- -std=gnu11 -D_GNU_SOURCE -I. -I$B \
 	  -DMACH6_VERSION='"$(VERSION)"' $$(pkg-config --cflags sdl2) 2>&1 | grep -v 'warnings generated\|Suppressed .* warnings\|^Use -header-filter' ; \
 	  exit $${PIPESTATUS[0]}
 lint-shell:
@@ -63,4 +63,5 @@ lint-shell:
 lint-man:
 	$(call say,LINT,manual pages)
 	$(if $(MAN),$Qmandoc -T lint -W warning $(MAN))
+lint-tidy: $B/syscall_names.h
 lint-tidy: SHELL := /bin/bash

@@ -26,7 +26,7 @@
 #include <time.h>
 
 #include "collector/kernel_frames.h"
-#include "collector/kernel_object.h"
+#include "collector/kernel_probe.h"
 #include "kernel_tap.h"
 #include "preload/mach6.h"
 
@@ -38,22 +38,22 @@ static const char *const names[PLANTS] = {
   "a storm of syscalls"};
 static const int causes[PLANTS] = {-1, M6_OFF_LOCK, M6_OFF_SLEEP, M6_OFF_POLL, M6_OFF_IO, M6_OFF_DRIVER, M6_OFF_FAULT,
                                    -1, -1};
-#define ROUNDS 12
-#define MS 20
+#define ROUNDS 10
+#define MS 15
 #define STORM 4000
 #define PRESENTS 20
 #define FLOOD 20000 /* more than the ring holds */
 
 /* The thread's own word beside a boundary. */
 struct word {
-  uint64_t mono_ns, cpu_ns, delay_ns;
+  uint64_t begun_ns, mono_ns, cpu_ns, delay_ns; /* begun: before the first of them was read */
   long minor, major, voluntary, involuntary;
 };
 struct note {
   struct word before, after; /* the boundary */
 };
 static struct shared {
-  int phase, arrived, no_driver, no_fault;
+  int phase, arrived, no_driver, no_fault, rounds;
   struct note start, note[PLANTS][ROUNDS];
   pid_t tid;
   int lock;
@@ -99,10 +99,15 @@ static struct word word(void)
   struct rusage r;
   char text[96] = "";
   unsigned long long run = 0, delay = 0;
+  uint64_t begun = clock_ns(CLOCK_MONOTONIC);
   if (pread(schedstat, text, sizeof text - 1, 0) > 0) sscanf(text, "%llu %llu", &run, &delay);
   getrusage(RUSAGE_THREAD, &r);
-  w = (struct word){
-    .delay_ns = delay, .minor = r.ru_minflt, .major = r.ru_majflt, .voluntary = r.ru_nvcsw, .involuntary = r.ru_nivcsw};
+  w = (struct word){.begun_ns = begun,
+                    .delay_ns = delay,
+                    .minor = r.ru_minflt,
+                    .major = r.ru_majflt,
+                    .voluntary = r.ru_nvcsw,
+                    .involuntary = r.ru_nivcsw};
   w.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   w.mono_ns = clock_ns(CLOCK_MONOTONIC);
   return w;
@@ -289,7 +294,7 @@ static void child_main(int shim)
   shared->start = noted();
   for (int p = 0; p < PLANTS; p++) {
     if (p == WAIT) pin(cpu);
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < shared->rounds; r++) {
       plant((enum plant)p, r);
       shared->note[p][r] = noted();
     }
@@ -304,6 +309,34 @@ static void child_main(int shim)
   if (shim) present();
   advance(&shared->arrived, 4);
   await(&shared->phase, 4);
+  _exit(0);
+}
+
+/* Threads that all call the function, while they sleep, compute and push each other off the CPU. */
+#define CROWD 6
+#define CROWD_FRAMES 1500
+static void *member(void *arg)
+{
+  unsigned seed = (unsigned)(uintptr_t)arg;
+  for (int i = 0; i < CROWD_FRAMES; i++) {
+    struct timespec t = {0, rand_r(&seed) % 100000};
+    if (i % 7 == 0) nanosleep(&t, NULL);
+    for (volatile int k = rand_r(&seed) % 3000; k > 0; k--) {}
+    if (i % 5 == 0) sched_yield();
+    frame_tick();
+  }
+  return NULL;
+}
+static void crowd_main(void)
+{
+  pthread_t t[CROWD];
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  advance(&shared->arrived, 1);
+  await(&shared->phase, 1);
+  for (uintptr_t i = 0; i < CROWD; i++) pthread_create(&t[i], NULL, member, (void *)(i + 1));
+  for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
+  advance(&shared->arrived, 2);
+  await(&shared->phase, 2);
   _exit(0);
 }
 
@@ -349,7 +382,7 @@ static void check_books(const char *mode, const char *what, unsigned from, unsig
 
 struct sums {
   double time, on, wait, off[M6_OFF_CAUSES], cpu, delay, mono, calls, call;
-  double loose_mono; /* what went by between the thread's readings around the first and the last boundary */
+  double loose_ns; /* what went by between the thread's readings around the first and the last boundary */
   long minor, major, voluntary, involuntary;
   int exact, compared;
 };
@@ -358,7 +391,7 @@ static struct sums sum_of(int p, const struct m6_kernel_frame *f)
   struct sums s = {0};
   const struct note *before = p ? &shared->note[p - 1][ROUNDS - 1] : &shared->start,
                     *ends[2] = {before, &shared->note[p][ROUNDS - 1]};
-  for (int i = 0; i < 2; i++) s.loose_mono += (double)(ends[i]->after.mono_ns - ends[i]->before.mono_ns);
+  for (int i = 0; i < 2; i++) s.loose_ns += (double)(ends[i]->after.mono_ns - ends[i]->before.begun_ns);
   for (int r = 0; r < ROUNDS; before = &shared->note[p][r], r++, f++) {
     const struct m6_kernel_reading *a = &f[-1].entry, *b = &f->entry;
     const struct note *n = &shared->note[p][r];
@@ -390,8 +423,11 @@ static void compare(const char *mode, int p, const struct m6_kernel_frame *f, in
 {
   struct sums s = sum_of(p, f);
   double off = s.mono - s.cpu - s.delay, others = s.time - s.on - s.wait;
-  /* The clocks of CPUs and CLOCK_MONOTONIC may differ by some in a thousand; a boundary lies between two clock reads. */
-  double slack = 2e5 + 0.002 * s.mono + s.loose_mono;
+  /* The clocks of CPUs and CLOCK_MONOTONIC may differ by some in a thousand; a boundary lies between two clock reads; what a
+   * hypervisor took from a run is known when the run is over, which may be a frame later. */
+  double stolen = s.off[M6_OFF_STOLEN] + (p ? sum_of(p - 1, f - ROUNDS).off[M6_OFF_STOLEN] : 0);
+  double slack = 2e5 + 0.002 * s.mono + s.loose_ns + stolen;
+  if (stolen > 1e6) diag("%.2f ms were stolen", stolen / 1e6);
   check(within(s.time, s.mono, 2, slack), "%s: %s: the time is the clock's (%.2f ms, %.2f ms)", mode, names[p],
         s.time / 1e6, s.mono / 1e6);
   check(within(s.on, s.cpu, 2, slack), "%s: %s: on CPU as the thread's own clock (%.2f ms, %.2f ms)", mode, names[p],
@@ -401,8 +437,8 @@ static void compare(const char *mode, int p, const struct m6_kernel_frame *f, in
   if (causes[p] >= 0) {
     double mine = s.off[causes[p]];
     others -= mine;
-    check(mine >= ROUNDS * MS * 1e6 && within(mine, off, 2, slack), "%s: %s: off CPU by %s (%.2f ms, %.2f ms)", mode,
-          names[p], m6_off_cause_name((enum m6_off_cause)causes[p]), mine / 1e6, off / 1e6);
+    check(mine >= ROUNDS * MS * 1e6 / 2 && within(mine, off, 2, slack), "%s: %s: off CPU by %s (%.2f ms, %.2f ms)",
+          mode, names[p], m6_off_cause_name((enum m6_off_cause)causes[p]), mine / 1e6, off / 1e6);
   }
   /* Stolen time is what the clocks do not agree on. */
   others -= s.off[M6_OFF_STOLEN];
@@ -421,7 +457,7 @@ static void compare(const char *mode, int p, const struct m6_kernel_frame *f, in
 
 /* ---- one run ---------------------------------------------------------------------------------------------------- */
 static char folder[4096];
-static pid_t start_child(int shim)
+static pid_t start_child(const char *how)
 {
   char fd[16], preload[9000];
   int memory = memfd_create("frames", 0);
@@ -432,11 +468,11 @@ static pid_t start_child(int shim)
   snprintf(preload, sizeof preload, "%s/../../libmach6.so:%s/../programs/libfakegfx1.so", folder, folder);
   pid_t child = fork();
   if (child == 0) {
-    if (shim) {
+    if (strcmp(how, "shim") == 0) {
       setenv("LD_PRELOAD", preload, 1);
       setenv("MACH6_RUN", "f4a3e5", 1);
     }
-    execl("/proc/self/exe", "test_kernel_frames", "child", fd, shim ? "shim" : "place", (char *)NULL);
+    execl("/proc/self/exe", "test_kernel_frames", "child", fd, how, (char *)NULL);
     _exit(127);
   }
   close(memory);
@@ -461,13 +497,14 @@ static void end_child(pid_t child)
   }
 }
 
-static void run(const char *mode, int shim, int syscalls, int raw)
+/* `rounds` of each cause: ROUNDS, and all is compared; or 1, where only the way to attach is another. */
+static void run(const char *mode, int rounds, int shim, int syscalls, int raw, int pmu)
 {
   char place[64], text[900];
   struct m6_fault fault = {0};
   struct m6_counters *c;
   int fds = tap_fds(NULL);
-  pid_t child = start_child(shim);
+  pid_t child = start_child(shim ? "shim" : "place");
   frame_count = 0;
   if (!check(arrive(child, 1), "%s: the child is up", mode)) return end_child(child);
   snprintf(place, sizeof place, "%d:frame_tick", (int)child);
@@ -475,15 +512,18 @@ static void run(const char *mode, int shim, int syscalls, int raw)
                                   .count = 1,
                                   .syscalls = syscalls,
                                   .raw = raw,
+                                  .frames_pmu = pmu,
                                   .frames = shim ? M6_FRAMES_SHIM : M6_FRAMES_PLACE,
                                   .frame_place = shim ? NULL : place};
   if (m6_counters_open(&c, &o, &fault) != 0) {
     end_child(child);
-    check(0, "%s: opens: %s", mode, m6_fault_text(&fault, text, sizeof text));
+    if (pmu && fault.err != EINVAL) skip_named(mode, m6_fault_text(&fault, text, sizeof text));
+    else check(0, "%s: opens: %s", mode, m6_fault_text(&fault, text, sizeof text));
     return;
   }
+  shared->rounds = rounds;
   advance(&shared->phase, 1);
-  unsigned want = 1 + PLANTS * ROUNDS;
+  unsigned want = 1 + (unsigned)(PLANTS * rounds);
   int here = arrive(child, 2), came = m6_counters_frames(c, keep, NULL);
   check(came == (int)want && here && frame_count == want, "%s: %u of %u boundaries came, none was polled for before",
         mode, frame_count, want);
@@ -495,7 +535,7 @@ static void run(const char *mode, int shim, int syscalls, int raw)
                 !memcmp(&frames[i].entry, &frames[i].ret, sizeof frames[i].ret);
   check(numbered, "%s: numbered from 1, of the thread, entry and return in one", mode);
   check_books(mode, "planted causes", 0, frame_count);
-  if (frame_count == want)
+  if (frame_count == want && rounds == ROUNDS)
     for (int p = 0; p < PLANTS; p++) {
       if (p == DRIVER && shared->no_driver) skip_named(names[p], strerrorname_np(shared->no_driver));
       else if (p == FAULT && shared->no_fault) skip_named(names[p], strerrorname_np(shared->no_fault));
@@ -539,11 +579,66 @@ static void run(const char *mode, int shim, int syscalls, int raw)
   uint64_t by = 0;
   for (int i = 0; i < M6_OFF_CAUSES; i++) by += total.off_by[i];
   check(total.tid == shared->tid && total.own_tid == shared->tid && by == total.off_ns &&
-          total.off_by[M6_OFF_SLEEP] >= (uint64_t)ROUNDS * MS * 1000000,
+          total.off_by[M6_OFF_SLEEP] >= (uint64_t)(rounds * MS) * 1000000 / 2,
         "%s: by thread, too, off is divided by cause", mode);
   m6_counters_close(c);
   end_child(child);
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
+}
+
+static void run_crowd(void)
+{
+  char place[64], text[900];
+  struct m6_fault fault = {0};
+  struct m6_counters *c;
+  pid_t child = start_child("crowd");
+  frame_count = 0;
+  if (!check(arrive(child, 1), "a crowd: the child is up")) return end_child(child);
+  snprintf(place, sizeof place, "%d:frame_tick", (int)child);
+  struct m6_counters_options o = {.tgids = &child, .count = 1, .frames = M6_FRAMES_PLACE, .frame_place = place};
+  if (m6_counters_open(&c, &o, &fault) != 0) {
+    end_child(child);
+    check(0, "a crowd: opens: %s", m6_fault_text(&fault, text, sizeof text));
+    return;
+  }
+  advance(&shared->phase, 1);
+  for (int i = 0; i < 6000 && __atomic_load_n(&shared->arrived, __ATOMIC_ACQUIRE) < 2; i++, usleep(10000))
+    m6_counters_frames(c, keep, NULL);
+  m6_counters_frames(c, keep, NULL);
+  /* Each thread's own record before this one. */
+  struct {
+    uint32_t tid;
+    unsigned last, count;
+  } threads[CROWD] = {{0}};
+  static unsigned char numbered[CROWD * CROWD_FRAMES + 1];
+  unsigned open = 0, back = 0, twice = 0, strangers = 0;
+  for (unsigned i = 0; i < frame_count; i++) {
+    const struct m6_kernel_reading *r = &frames[i].ret, *before;
+    int t = 0;
+    while (t < CROWD && threads[t].count && threads[t].tid != frames[i].tid) t++;
+    if (t == CROWD || frames[i].number > CROWD * CROWD_FRAMES) {
+      strangers++;
+      continue;
+    }
+    twice += numbered[frames[i].number]++;
+    if (threads[t].count++) {
+      before = &frames[threads[t].last].ret;
+      open += r->on_ns - before->on_ns + r->wait_ns - before->wait_ns + off_sum(r) - off_sum(before) !=
+              r->time_ns - before->time_ns;
+      back += (unsigned)fell(before, r);
+    }
+    threads[t].tid = frames[i].tid;
+    threads[t].last = i;
+  }
+  unsigned whole = 0;
+  for (int t = 0; t < CROWD; t++) whole += threads[t].count == CROWD_FRAMES;
+  check(frame_count == CROWD * CROWD_FRAMES && whole == CROWD && !strangers && m6_counters_frames_lost(c) == 0,
+        "a crowd: %u of %d boundaries came, as many from each of %d threads", frame_count, CROWD * CROWD_FRAMES, CROWD);
+  check(twice == 0, "a crowd: each has a number of its own");
+  check(open == 0, "a crowd: on, waiting and off add up to the time in each interval of a thread (%u do not)", open);
+  check(back == 0, "a crowd: no thread's reading goes back (%u do)", back);
+  m6_counters_close(c);
+  end_child(child);
 }
 
 /* As in test_kernel_counters: a measurement that does not agree is made again, whole, twice at most. */
@@ -577,6 +672,7 @@ int main(int argc, char **argv)
 {
   if (argc == 4 && strcmp(argv[1], "child") == 0) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+    if (strcmp(argv[3], "crowd") == 0) crowd_main();
     child_main(strcmp(argv[3], "shim") == 0);
   }
   if (!getenv("M6_FRAMES_ATTEMPT")) return measured_again(argv);
@@ -602,8 +698,13 @@ int main(int argc, char **argv)
   o.frames = M6_FRAMES_SHIM;
   err = m6_counters_open(&c, &o, &fault);
   check(err == ENOENT && !c, "a process without the shim: %s", m6_fault_text(&fault, text, sizeof text));
-  run("place", 0, 0, 0);
-  run("place, raw, syscalls", 0, 1, 1);
-  run("shim", 1, 1, 0);
+  run("place", ROUNDS, 0, 0, 0, 0);
+  run("place, raw, syscalls", ROUNDS, 0, 1, 1, 0);
+  run("shim", ROUNDS, 1, 1, 0, 0);
+  run("shim, by perf events", 1, 1, 0, 0, 1);
+  run_crowd();
+  /* As on kernels whose links with a process reach one thread alone. */
+  m6_probe_one_thread = 1;
+  run("shim, by everybody's hits", 1, 1, 0, 0, 0);
   return tap_done();
 }

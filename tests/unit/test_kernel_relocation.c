@@ -27,7 +27,6 @@ static const struct {
 #define SE 8008
 #define SE_RUNTIME 104
 #define SE_MIGRATIONS 216
-#define SE_START 328
 #define INFO 8808
 #define FLAGS 9208 /* struct thread_info */
 #define FLAGS_STATUS 44
@@ -35,6 +34,7 @@ static const struct {
 #define PID_NUMBERS 1164
 #define INFO_COUNT 56
 #define INFO_DELAY 72
+#define INFO_ARRIVAL 20
 
 static int write_types(const char *path)
 {
@@ -43,10 +43,10 @@ static int write_types(const char *path)
   int se = btf__add_struct(btf, "sched_entity", 400);
   btf__add_field(btf, "sum_exec_runtime", u64, SE_RUNTIME * 8, 0);
   btf__add_field(btf, "nr_migrations", u64, SE_MIGRATIONS * 8, 0);
-  btf__add_field(btf, "exec_start", u64, SE_START * 8, 0);
   int info = btf__add_struct(btf, "sched_info", 96);
   btf__add_field(btf, "pcount", u64, INFO_COUNT * 8, 0);
   btf__add_field(btf, "run_delay", u64, INFO_DELAY * 8, 0);
+  btf__add_field(btf, "last_arrival", u64, INFO_ARRIVAL * 8, 0);
   int flags = btf__add_struct(btf, "thread_info", 96);
   btf__add_field(btf, "status", u32, FLAGS_STATUS * 8, 0);
   int upid = btf__add_struct(btf, "upid", 72);
@@ -103,7 +103,7 @@ static int used(struct bpf_object *object)
   int n = 0;
   for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) n += uses(object, (int)fields[i].offset);
   return n + uses(object, SE + SE_RUNTIME) + uses(object, SE + SE_MIGRATIONS) + uses(object, INFO + INFO_COUNT) +
-         uses(object, INFO + INFO_DELAY) + uses(object, SE + SE_START) + uses(object, FLAGS + FLAGS_STATUS) +
+         uses(object, INFO + INFO_DELAY) + uses(object, INFO + INFO_ARRIVAL) + uses(object, FLAGS + FLAGS_STATUS) +
          uses(object, PID_LEVEL) + uses(object, PID_NUMBERS);
 }
 

@@ -86,6 +86,11 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
   if (k->samples_lost + k->stacks_lost)
     snprintf(line + at, sizeof line - at, "; %s lost", t_count(k->samples_lost + k->stacks_lost));
   t_wrap(p, 2, line);
+  if (k->unnamed) {
+    snprintf(line, sizeof line, "%s of them are left out: to read that much debug information took too long",
+             t_count(k->unnamed));
+    t_wrap(p, 2, line);
+  }
   if (k->function_count == 0) {
     if (k->samples_taken == 0) t_wrap(p, 2, "No sample was taken: it used less CPU time than that.");
     else if (s->state != M6_ENDED) t_wrap(p, 2, "Functions are named when the session has ended.");
