@@ -30,7 +30,7 @@
 
 /* ---- the table ---------------------------------------------------------------------------------------------------- */
 
-enum m6_field_type { M6_U32, M6_I32, M6_U64, M6_I64, M6_F32, M6_F64, M6_TEXT };
+enum m6_field_type { M6_U8, M6_U32, M6_I32, M6_U64, M6_I64, M6_F32, M6_F64, M6_TEXT };
 struct m6_field {
   const char *name;
   uint32_t offset; /* in the row; M6_TEXT: of an offset into the text, a uint32_t, which its length follows */

@@ -53,6 +53,7 @@ static void put_field(msgpack_packer *p, const struct m6_snapshot *s, const char
   const char *at = row + f->offset;
   double v;
   switch (f->type) {
+  case M6_U8: msgpack_pack_uint8(p, *(const uint8_t *)at); break;
   case M6_U32: msgpack_pack_uint32(p, *(const uint32_t *)at); break;
   case M6_I32: msgpack_pack_int32(p, *(const int32_t *)at); break;
   case M6_U64: msgpack_pack_uint64(p, *(const uint64_t *)at); break;
@@ -70,9 +71,11 @@ static void put_field(msgpack_packer *p, const struct m6_snapshot *s, const char
 /* The most bytes that a row can take. */
 static size_t bound(const struct m6_section *x, const char *row)
 {
-  size_t n = 5;
+  size_t n = x->field_count > 1 ? 5 : 0;
   for (uint32_t i = 0; i < x->field_count; i++) {
-    n += x->fields[i].type == M6_U32 || x->fields[i].type == M6_F32 || x->fields[i].type == M6_I32 ? 5 : 9;
+    n += x->fields[i].type == M6_U8                                                                  ? 2
+         : x->fields[i].type == M6_U32 || x->fields[i].type == M6_F32 || x->fields[i].type == M6_I32 ? 5
+                                                                                                     : 9;
     if (x->fields[i].type == M6_TEXT) n += ((const uint32_t *)(row + x->fields[i].offset))[1];
   }
   return n;

@@ -79,6 +79,7 @@ static int set_field(struct reader *r, char *row, const struct m6_field *f, cons
   int positive = o->type == MSGPACK_OBJECT_POSITIVE_INTEGER, negative = o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
   double v = positive ? (double)o->via.u64 : negative ? (double)o->via.i64 : NAN;
   switch (f->type) {
+  case M6_U8: return is_uint(o, UINT8_MAX) && (*(uint8_t *)at = (uint8_t)o->via.u64, 1);
   case M6_U32: return is_uint(o, UINT32_MAX) && (*(uint32_t *)at = (uint32_t)o->via.u64, 1);
   case M6_U64: return positive && (*(uint64_t *)at = o->via.u64, 1);
   case M6_I32:
@@ -265,6 +266,13 @@ static void mend(struct m6_snapshot *s)
   for (uint32_t i = 0; i < s->stall_count; i++)
     if (t[i].node >= s->node_count) t[i].node = t[i].calls = 0, t[i].node_time = 0;
   if (s->main_stream >= s->stream_count) s->main_stream = 0;
+  /* What goes with rows of another section goes when they do. */
+  struct m6_snap_kernel *x = &s->kernel;
+  if (x->sample_count != s->node_count) x->sample_count = 0;
+  if (x->spike_cause_count != s->spike_count) x->spike_cause_count = 0;
+  if (x->frame_cause_count != s->frame_count) x->frame_cause_count = 0;
+  const char *folded = (const char *)s + x->folded_offset;
+  while (x->folded_bytes && folded[x->folded_bytes - 1] != '\n') x->folded_bytes--; /* whole lines */
 }
 
 static int build(struct reader *r, struct m6_snapshot **out)

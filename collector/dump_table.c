@@ -217,15 +217,115 @@ static const struct m6_field chain[] = {
   SAME(M6_U32, closed),        SAME(M6_U32, end)};
 #undef ROW
 
+/* ---- what the kernel knew (shm/snapshot_kernel.h) ---- */
+
+#define ROW struct m6_snap_kernel
+static const struct m6_field kernel[] = {SAME(M6_U32, counters),
+                                         SAME(M6_U32, samples),
+                                         SAME(M6_U32, faults),
+                                         SAME(M6_U32, frames),
+                                         SAME(M6_U32, syscalls),
+                                         SAME(M6_U32, kernel_mode),
+                                         SAME(M6_U32, unwound),
+                                         SAME(M6_U32, period_us),
+                                         SAME(M6_U64, began_ns),
+                                         SAME(M6_U64, samples_taken),
+                                         SAME(M6_U64, samples_lost),
+                                         SAME(M6_U64, stacks_lost),
+                                         SAME(M6_U64, samples_late),
+                                         SAME(M6_U64, samples_in_presents),
+                                         SAME(M6_U64, samples_elsewhere),
+                                         SAME(M6_U64, profile_samples),
+                                         SAME(M6_U64, profile_kernel),
+                                         SAME(M6_U64, profile_cut),
+                                         SAME(M6_U64, profile_bare),
+                                         SAME(M6_U64, sampled_cpu_ns),
+                                         SAME(M6_U64, minor),
+                                         SAME(M6_U64, major),
+                                         SAME(M6_U32, faults_user_only),
+                                         SAME(M6_U32, unnamed),
+                                         SAME(M6_U64, counters_lost),
+                                         SAME(M6_U64, frames_lost),
+                                         SAME(M6_U64, kernel_ns),
+                                         SAME(M6_U32, thread_more),
+                                         SAME(M6_U32, call_more),
+                                         SAME(M6_U32, function_more),
+                                         SAME(M6_U32, folded_more)};
+#undef ROW
+
+#define ROW struct m6_snap_refusal
+static const struct m6_field refusals[] = {SAME(M6_U32, part), SAME(M6_I32, error), F(M6_TEXT, "what", what_offset),
+                                           F(M6_TEXT, "closed", closed_offset), F(M6_TEXT, "opened", opened_offset)};
+#undef ROW
+
+#define ROW struct m6_snap_thread
+#define OFF_BY(e, name, text) F(M6_U64, "off." name, off_by[M6_WHY_##e]),
+#define LATENCY(i) F(M6_U32, "latency." #i, latency[i])
+#define LATENCY_4(a, b, c, d) LATENCY(a), LATENCY(b), LATENCY(c), LATENCY(d)
+static const struct m6_field threads[] = {SAME(M6_U32, tid),
+                                          SAME(M6_U32, lives),
+                                          F(M6_TEXT, "name", name_offset),
+                                          SAME(M6_U64, elapsed),
+                                          SAME(M6_U64, on),
+                                          SAME(M6_U64, off),
+                                          SAME(M6_U64, wait),
+                                          M6_WHYS(OFF_BY) SAME(M6_U64, calls),
+                                          SAME(M6_U64, call_ns),
+                                          SAME(M6_U64, voluntary),
+                                          SAME(M6_U64, involuntary),
+                                          SAME(M6_U64, minor),
+                                          SAME(M6_U64, major),
+                                          SAME(M6_U64, migrations),
+                                          SAME(M6_U64, slices),
+                                          SAME(M6_U64, samples),
+                                          SAME(M6_U64, waits),
+                                          LATENCY_4(0, 1, 2, 3),
+                                          LATENCY_4(4, 5, 6, 7),
+                                          LATENCY_4(8, 9, 10, 11),
+                                          LATENCY_4(12, 13, 14, 15),
+                                          LATENCY_4(16, 17, 18, 19),
+                                          LATENCY_4(20, 21, 22, 23),
+                                          LATENCY_4(24, 25, 26, 27),
+                                          LATENCY_4(28, 29, 30, 31)};
+_Static_assert(M6_LATENCY_BUCKETS == 32, "each has its column");
+#undef ROW
+
+#define ROW struct m6_snap_call
+static const struct m6_field calls[] = {SAME(M6_U32, number), SAME(M6_U32, threads), F(M6_TEXT, "name", name_offset),
+                                        SAME(M6_U64, count),  SAME(M6_U64, ns),      SAME(M6_U64, max_ns)};
+#undef ROW
+
+#define ROW struct m6_snap_function
+static const struct m6_field functions[] = {F(M6_TEXT, "function", function_offset),
+                                            F(M6_TEXT, "module", module_offset),
+                                            F(M6_TEXT, "file", file_offset),
+                                            SAME(M6_U32, line),
+                                            SAME(M6_U32, inlined),
+                                            SAME(M6_U64, self),
+                                            SAME(M6_U64, total)};
+#undef ROW
+
+#define ROW struct m6_snap_causes
+#define OFF(e, name, text) F(M6_U64, "off." name, off[M6_WHY_##e]),
+static const struct m6_field causes[] = {
+  SAME(M6_U64, time),        SAME(M6_U64, on),        SAME(M6_U64, wait),  M6_WHYS(OFF) SAME(M6_U64, call_ns),
+  SAME(M6_U32, calls),       SAME(M6_U32, minor),     SAME(M6_U32, major), SAME(M6_U32, voluntary),
+  SAME(M6_U32, involuntary), SAME(M6_U32, migrations)};
+#undef ROW
+
+static const struct m6_field cpu_samples[] = {{"samples", 0, M6_U64}}; /* of each node itself */
+static const struct m6_field folded[] = {{"byte", 0, M6_U8}};          /* folded stacks of CPU samples: lines of text */
+
 #define AT(member) offsetof(struct m6_snapshot, member)
 #define INLINE(fields, type, most, count_at, member)                                                                   \
   {                                                                                                                    \
 #fields, fields, COUNT(fields), sizeof(type), most, count_at, M6_FIXED, AT(member), 0                              \
   }
-#define REGION(fields, type, most, count, offset, newest)                                                              \
+#define NAMED(name, fields, type, most, count, offset, newest)                                                         \
   {                                                                                                                    \
-#fields, fields, COUNT(fields), sizeof(type), most, AT(count), AT(offset), 0, newest                               \
+    name, fields, COUNT(fields), sizeof(type), most, AT(count), AT(offset), 0, newest                                  \
   }
+#define REGION(fields, type, most, count, offset, newest) NAMED(#fields, fields, type, most, count, offset, newest)
 
 static const struct m6_section sections[] = {
   {"session", session, COUNT(session), sizeof(struct m6_snapshot), 1, M6_FIXED, M6_FIXED, 0, 0},
@@ -242,6 +342,19 @@ static const struct m6_section sections[] = {
   REGION(frames, struct m6_snap_frame, M6_FRAMES_RETAINED, frame_count, frames_offset, 1),
   INLINE(steps, struct m6_snap_step, M6_SNAP_STEPS, AT(govern.step_count), govern.steps),
   INLINE(chain, struct m6_snap_link, M6_SNAP_LINKS, AT(govern.link_count), govern.links),
+  {"kernel", kernel, COUNT(kernel), sizeof(struct m6_snap_kernel), 1, M6_FIXED, M6_FIXED, AT(kernel),
+   0}, /* before its own */
+  REGION(refusals, struct m6_snap_refusal, M6_KERNEL_REFUSALS_MAX, kernel.refusal_count, kernel.refusals_offset, 0),
+  REGION(threads, struct m6_snap_thread, M6_KERNEL_THREADS_MAX, kernel.thread_count, kernel.threads_offset, 0),
+  REGION(calls, struct m6_snap_call, M6_KERNEL_CALLS_MAX, kernel.call_count, kernel.calls_offset, 0),
+  REGION(functions, struct m6_snap_function, M6_KERNEL_FUNCTIONS_MAX, kernel.function_count, kernel.functions_offset,
+         0),
+  REGION(cpu_samples, uint64_t, M6_NODES_MAX, kernel.sample_count, kernel.samples_offset, 0),
+  NAMED("spike_causes", causes, struct m6_snap_causes, M6_SPIKES_RETAINED, kernel.spike_cause_count,
+        kernel.spike_causes_offset, 0),
+  REGION(folded, uint8_t, M6_KERNEL_FOLDED_MAX, kernel.folded_bytes, kernel.folded_offset, 0),
+  NAMED("frame_causes", causes, struct m6_snap_causes, M6_FRAMES_RETAINED, kernel.frame_cause_count,
+        kernel.frame_causes_offset, 1),
 };
 
 const struct m6_section *m6_dump_sections(unsigned *count)

@@ -17,6 +17,7 @@ static json_t *value(const struct m6_snapshot *s, const char *row, const struct 
 {
   const char *at = row + f->offset;
   switch (f->type) {
+  case M6_U8: return json_integer(*(const uint8_t *)at);
   case M6_U32: return json_integer(*(const uint32_t *)at);
   case M6_I32: return json_integer(*(const int32_t *)at);
   case M6_U64: return m6_json_u64(*(const uint64_t *)at);
@@ -108,6 +109,7 @@ static void csv_value(const struct m6_snapshot *s, FILE *to, const char *row, co
   const char *at = row + f->offset;
   double v;
   switch (f->type) {
+  case M6_U8: fprintf(to, "%u", *(const uint8_t *)at); break;
   case M6_U32: fprintf(to, "%" PRIu32, *(const uint32_t *)at); break;
   case M6_I32: fprintf(to, "%" PRId32, *(const int32_t *)at); break;
   case M6_U64: fprintf(to, "%" PRIu64, *(const uint64_t *)at); break;
