@@ -68,10 +68,10 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->rate = m6_clock_rate(c->clock_kind);
   c->agrees = 1;
   m6_retained_init(&c->retained, &(struct m6_moment){.allocs = c->base.allocs,
-                                                      .bytes = c->base.bytes,
-                                                      .frees = c->base.frees,
-                                                      .live = c->start_live,
-                                                      .lost = c->base.lost});
+                                                     .bytes = c->base.bytes,
+                                                     .frees = c->base.frees,
+                                                     .live = c->start_live,
+                                                     .lost = c->base.lost});
   int e = m6_tree_init(&c->tree);
   if (e == 0) e = m6_frames_init(&c->frames, c->start_live);
   c->labels = calloc(M6_LABELS, sizeof *c->labels);
@@ -254,8 +254,8 @@ void m6_capture_sample(struct m6_capture *c, int rest)
   sample_labels(c);
   m6_retained_sample(&c->retained,
                      &(struct m6_moment){m6_ticks_since(c->now_mono_ns, c->start_mono_ns), c->now.allocs, c->now.bytes,
-                                          c->now.frees, c->now.live, c->now.mapped - c->base.mapped, c->records,
-                                          c->now.lost, c->now.threads});
+                                         c->now.frees, c->now.live, c->now.mapped - c->base.mapped, c->records,
+                                         c->now.lost, c->now.threads});
 }
 
 void m6_capture_finish(struct m6_capture *c)

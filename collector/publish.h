@@ -31,8 +31,8 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const char (*caller)[256]; /* M6_STREAMS module paths, "" = unknown; or NULL */
   struct m6_price price;
   const struct m6_snap_govern *govern; /* or NULL */
-  const struct m6_appendix *appendix; /* or NULL */
-  size_t room;                        /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
+  const struct m6_appendix *appendix;  /* or NULL */
+  size_t room;                         /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
 };
 
 /* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last

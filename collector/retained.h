@@ -19,7 +19,7 @@
 #define M6_GROWTH_SHARE 16   /* of the high before */
 
 struct m6_moment { /* cumulative counters, at one moment */
-  uint64_t at;      /* ns since the session's start */
+  uint64_t at;     /* ns since the session's start */
   uint64_t allocs, bytes, frees;
   __int128 live, mapped;
   uint64_t records, lost;

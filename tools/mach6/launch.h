@@ -11,8 +11,8 @@
 struct launch {
   char **argv; /* the program and its arguments */
   const struct program *program;
-  const char *out;   /* where the collector writes its dump, an absolute path; NULL: no dump */
-  const char *frame_symbol; /* frames by this function, and no shim; NULL: the usual */
+  const char *out;                       /* where the collector writes its dump, an absolute path; NULL: no dump */
+  const char *frame_symbol;              /* frames by this function, and no shim; NULL: the usual */
   const char *level;                     /* NULL: the collector's default */
   unsigned ttl;                          /* 0: the collector's default */
   const char *sessions, *session_frames; /* a chain: how many, and how long each is in frames; or NULL */
