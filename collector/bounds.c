@@ -64,6 +64,19 @@ static void use_capture(const struct m6_capture *c)
   m6_budget_overrun(M6_BUDGET_STREAMS, h->streams_refused);
 }
 
+/* What a buffer of `most` holds of what was ever put into it, and what was overwritten. */
+static void use_kept(enum m6_budget_id id, uint64_t total, uint64_t most)
+{
+  m6_budget_use(id, total < most ? total : most);
+  m6_budget_overrun(id, total > most ? total - most : 0);
+}
+static void use_retained(const struct m6_retained *r)
+{
+  use_kept(M6_BUDGET_BUCKETS, r->bucket_total, M6_BUCKETS_RETAINED);
+  use_kept(M6_BUDGET_GROWTH, r->growth_total, M6_GROWTH_RETAINED);
+  use_kept(M6_BUDGET_STALLS, r->stall_total, M6_STALLS_RETAINED);
+}
+
 static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
 {
   uint32_t clamped = 0;
@@ -89,6 +102,7 @@ void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, ui
   const struct m6_governor *g = &b->governor;
   if (i->capture) {
     use_capture(i->capture);
+    use_retained(&i->capture->retained);
     use_heap(b, i, final, now);
     m6_budget_use(M6_BUDGET_SESSION_TTL, m6_ticks_since(now, i->capture->start_mono_ns) / 1000000u);
   }

@@ -26,6 +26,12 @@ enum m6_budget_kind {
   X(FRAMES, "frames.retained", COUNT, LOWER, M6_FRAMES_RETAINED, "frame records kept; later ones overwrite")           \
   X(MEDIAN, "frames.median", COUNT, FIXED, M6_SPIKE_WINDOW, "frames behind the median that spikes are told by")        \
   X(MEDIAN_MIN, "frames.median_min", COUNT, FIXED, M6_SPIKE_WINDOW_MIN, "frames before the first spike")               \
+  X(BUCKETS, "retained.buckets", COUNT, FIXED, M6_BUCKETS_RETAINED,                                                    \
+    "seconds whose metrics are kept; later ones overwrite")                                                            \
+  X(GROWTH, "retained.growth", COUNT, FIXED, M6_GROWTH_RETAINED, "memory-growth events kept")                          \
+  X(STALLS, "retained.stalls", COUNT, FIXED, M6_STALLS_RETAINED, "stall intervals kept")                               \
+  X(SAMPLES, "samples.retained", COUNT, FIXED, M6_SAMPLES_RETAINED, "CPU samples kept with their time")                \
+  X(DUMP, "dump.bytes", BYTES, FIXED, M6_DUMP_BYTES, "a dump; what does not fit is counted in it")                     \
   X(SPIKES, "frames.spikes", COUNT, LOWER, M6_SPIKES_RETAINED, "spikes kept, the worst")                               \
   X(NODES, "tree.nodes", COUNT, LOWER, M6_NODES_MAX, "nodes of the tree; the rest is under (other)")                   \
   X(HEAP, "heap.interval", MS, FLOOR, M6_HEAP_INTERVAL_S * 1000ull, "between two measurements of the whole heap")      \

@@ -124,6 +124,9 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (!final) {
     const struct m6_snapshot *built = o->block;
     struct m6_spent spent = {o->live_ns, built->shim_ns, built->kernel.kernel_ns, own_cpu_ns(), i->cpu_ns};
+    uint64_t samples = built->kernel.samples_taken, most = m6_budget_cap(M6_BUDGET_SAMPLES);
+    m6_budget_use(M6_BUDGET_SAMPLES, samples < most ? samples : most);
+    m6_budget_overrun(M6_BUDGET_SAMPLES, (samples > most ? samples - most : 0) + built->kernel.samples_lost);
     o->event = m6_bounds_look(&o->bounds, i, spent, !isnan(built->price_pair_ns));
   }
   if (o->published != i) {

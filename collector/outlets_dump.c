@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budgets.h"
 #include "session.h"
 
 static void say_refused(struct m6_outlets *o, const struct m6_dump *d)
@@ -25,6 +26,8 @@ static int say_end(const struct m6_dump *d, const char *path, enum m6_dump_state
   int e = m6_dump_error(d, &tried);
   if (state == M6_DUMP_DONE) {
     uint64_t lacking = m6_dump_lacking(d);
+    m6_budget_most(M6_BUDGET_DUMP, m6_dump_bytes(d));
+    m6_budget_overrun(M6_BUDGET_DUMP, lacking);
     m6_say(M6_VERBOSE, "dump of %" PRIu64 " bytes in %s", m6_dump_bytes(d), path);
     if (lacking) m6_say(M6_NORMAL, "%" PRIu64 " rows did not fit into the dump %s; it says so", lacking, path);
     return 0;

@@ -2,7 +2,7 @@
 /* links: collector/tree.c collector/clock.c collector/heap.c collector/governor.c collector/lifecycle.c collector/trend.c -lm */
 /* sanitizers: address */
 /* test_budgets - each budget by its name: it is enforced where it should be, its overruns are counted, an option lowers it and none raises it.
- * What the shim enforces (rings, slots, streams) is in e2e/limits and e2e/budgets; clients of the socket in e2e/drive. */
+ * Retained buffers and dumps: test_retained, test_dump. What the shim enforces (rings, slots, streams) is in e2e/limits and e2e/budgets; clients of the socket in e2e/drive. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,9 +61,11 @@ static void the_designs_numbers(void **state)
   static const struct {
     const char *name;
     uint64_t cap;
-  } want[] = {{"session.ttl", 300000},  {"frames.retained", 32768}, {"frames.median", 120},   {"frames.median_min", 10},
-              {"heap.interval", 30000}, {"heap.pending", 1},        {"rings.bytes", 4194304}, {"overhead.memory", 5000},
-              {"overhead.lite", 10000}, {"overhead.full", 30000}};
+  } want[] = {{"session.ttl", 300000},   {"frames.retained", 32768},  {"frames.median", 120},
+              {"frames.median_min", 10}, {"heap.interval", 30000},    {"heap.pending", 1},
+              {"rings.bytes", 4194304},  {"retained.buckets", 300},   {"retained.growth", 300},
+              {"retained.stalls", 512},  {"samples.retained", 10000}, {"dump.bytes", 52428800},
+              {"overhead.memory", 5000}, {"overhead.lite", 10000},    {"overhead.full", 30000}};
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) assert_int_equal(row(want[i].name)->cap, want[i].cap);
 }
 static void an_option_lowers_and_none_raises(void **state)
