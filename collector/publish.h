@@ -10,8 +10,8 @@
 
 #include "capture.h"
 
-struct m6_price { /* ns, NaN when not calibrated */
-  double pair, scope, frame;
+struct m6_price {                    /* ns, NaN when not calibrated */
+  double pair, scope, frame, sample; /* sample: a sampled allocation, with its stack and its end */
 };
 
 struct m6_site_text { /* foreign text into the snapshot: where it is; *bytes becomes what was put there */
