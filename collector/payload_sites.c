@@ -51,6 +51,8 @@ json_t *m6_payload_sites(const struct m6_snapshot *s)
                                 m6_json_u64(h->stackless), "untracked", m6_json_u64(h->untracked), "deaths_lost",
                                 m6_json_u64(h->deaths_lost), "refused", m6_json_u64(h->refused)));
   json_object_set_new(o, "samples", m6_json_u64(h->samples));
+  json_object_set_new(o, "price_ns", m6_json_real(h->price_ns));
+  json_object_set_new(o, "cost_s", m6_json_seconds(h->cost_ns));
   json_object_set_new(
     o, "stacks", json_pack("{s:o, s:o}", "unwound", m6_json_u64(h->stacks), "whole", m6_json_u64(h->stacks_whole)));
   json_object_set_new(o, "rows", rows);

@@ -403,7 +403,11 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   struct m6_site_text text = {put_site_text, w};
   w->head->sites.rows_offset = at;
   uint32_t n = o->sites.put ? o->sites.put(o->sites.arg, c, w->head, (struct m6_snap_site *)(w->base + at), &text) : 0;
-  w->head->sites.rows_offset = at;
+  struct m6_snap_sites *s = &w->head->sites;
+  s->rows_offset = at;
+  s->price_ns = o->price.sample;
+  double ns = (double)s->samples * o->price.sample;
+  if (ns > 0 && ns < 1e18) w->head->shim_ns += s->cost_ns = (uint64_t)ns;
   return n;
 }
 

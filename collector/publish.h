@@ -10,8 +10,8 @@
 
 #include "capture.h"
 
-struct m6_price { /* ns, NaN when not calibrated */
-  double pair, scope, frame;
+struct m6_price {                    /* ns, NaN when not calibrated */
+  double pair, scope, frame, sample; /* sample: a sampled allocation, with its stack and its end */
 };
 
 /* What comes behind the text of a snapshot, and is not the capture's to know. `text` gives a text that is appended to the

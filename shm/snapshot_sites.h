@@ -40,6 +40,8 @@ struct m6_snap_sites {
   int64_t exact_live;                /* what the heap reading changed by */
   double peak;
   uint64_t samples, dropped, stackless, untracked, deaths_lost, refused;
+  double price_ns;               /* of one sample to the game, calibrated; NaN when it is not known */
+  uint64_t cost_ns;              /* of all of them; in shim_ns */
   uint64_t stacks, stacks_whole; /* unwound; to a thread's first function */
 };
 

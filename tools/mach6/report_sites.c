@@ -204,6 +204,14 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
            t_ratio(h->stacks ? (double)h->stacks_whole / (double)h->stacks : 0), t_count(h->stacks));
   t_wrap(p, 2, text);
+  if (h->cost_ns) {
+    char of[64] = "";
+    if (s->target_cpu_ns)
+      snprintf(of, sizeof of, ", %s of its CPU time", t_ratio((double)h->cost_ns / (double)s->target_cpu_ns));
+    snprintf(text, sizeof text, "Taking them cost the game about %s%s: %s each.", t_time(p, (double)h->cost_ns / 1e9),
+             of, t_time(p, h->price_ns / 1e9));
+    t_wrap(p, 2, text);
+  }
   struct {
     uint64_t n;
     const char *text;
