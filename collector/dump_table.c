@@ -313,6 +313,44 @@ static const struct m6_field causes[] = {
   SAME(M6_U32, involuntary), SAME(M6_U32, migrations)};
 #undef ROW
 
+/* ---- sampled allocations by site (shm/snapshot_sites.h) ---- */
+
+#define AMOUNT(member)                                                                                                 \
+  F(M6_F64, #member ".bytes", member.bytes), F(M6_F64, #member ".low", member.low),                                    \
+    F(M6_F64, #member ".high", member.high), F(M6_F64, #member ".blocks", member.blocks),                              \
+    F(M6_U64, #member ".samples", member.samples)
+#define ROW struct m6_snap_sites
+static const struct m6_field site_sums[] = {SAME(M6_U32, interval),    SAME(M6_U32, sites),
+                                            SAME(M6_U32, per_second),  AMOUNT(made),
+                                            AMOUNT(in_frames),         AMOUNT(live),
+                                            SAME(M6_U64, exact_bytes), SAME(M6_U64, exact_count),
+                                            SAME(M6_I64, exact_live),  SAME(M6_F64, peak),
+                                            SAME(M6_U64, samples),     SAME(M6_U64, dropped),
+                                            SAME(M6_U64, stackless),   SAME(M6_U64, untracked),
+                                            SAME(M6_U64, deaths_lost), SAME(M6_U64, refused),
+                                            SAME(M6_F64, price_ns),    SAME(M6_U64, cost_ns),
+                                            SAME(M6_U64, stacks),      SAME(M6_U64, stacks_whole)};
+#undef ROW
+
+#define ROW struct m6_snap_site
+static const struct m6_field sites[] = {F(M6_TEXT, "scope", scope_offset),
+                                        F(M6_TEXT, "stack", stack_offset),
+                                        AMOUNT(made),
+                                        AMOUNT(in_frames),
+                                        AMOUNT(live),
+                                        AMOUNT(same_frame),
+                                        SAME(M6_F64, peak),
+                                        SAME(M6_F64, dead_blocks),
+                                        SAME(M6_F64, dead_frames),
+                                        SAME(M6_F64, growth),
+                                        SAME(M6_F64, growth_error),
+                                        SAME(M6_F64, age),
+                                        SAME(M6_U32, oldest),
+                                        SAME(M6_U32, suspect),
+                                        SAME(M6_U32, unnamed),
+                                        SAME(M6_U32, free_)};
+#undef ROW
+
 static const struct m6_field cpu_samples[] = {{"samples", 0, M6_U64}}; /* of each node itself */
 static const struct m6_field folded[] = {{"byte", 0, M6_U8}};          /* folded stacks of CPU samples: lines of text */
 
@@ -352,6 +390,9 @@ static const struct m6_section sections[] = {
   REGION(cpu_samples, uint64_t, M6_NODES_MAX, kernel.sample_count, kernel.samples_offset, 0),
   NAMED("spike_causes", causes, struct m6_snap_causes, M6_SPIKES_RETAINED, kernel.spike_cause_count,
         kernel.spike_causes_offset, 0),
+  {"site_sums", site_sums, COUNT(site_sums), sizeof(struct m6_snap_sites), 1, M6_FIXED, M6_FIXED, AT(sites),
+   0}, /* before its own */
+  REGION(sites, struct m6_snap_site, M6_SITES_SHOWN, sites.row_count, sites.rows_offset, 0),
   REGION(folded, uint8_t, M6_KERNEL_FOLDED_MAX, kernel.folded_bytes, kernel.folded_offset, 0),
   NAMED("frame_causes", causes, struct m6_snap_causes, M6_FRAMES_RETAINED, kernel.frame_cause_count,
         kernel.frame_causes_offset, 1),

@@ -109,14 +109,18 @@ static void every_member_of_every_struct_is_in_the_table(void **state)
   unsigned sections;
   const struct m6_section *x = m6_dump_sections(&sections);
   struct m6_snapshot s;
-  /* Members of the heads that other sections hold, and those that say where they are and how many: [1] of the kernel's. */
-  size_t elsewhere[2] = {0, 0};
+  /* Members of the heads that other sections hold, and those that say where they are and how many: [1] of the kernel's,
+   * [2] of the sites'. */
+  static const char *const heads[] = {"session", "kernel", "site_sums"};
+  size_t elsewhere[3] = {0, 0, 0};
+#define HEAD(at)                                                                                                       \
+  ((at) >= offsetof(struct m6_snapshot, sites) ? 2 : (at) >= offsetof(struct m6_snapshot, kernel) ? 1 : 0)
   for (unsigned k = 1; k < sections; k++) {
-    if (x[k].count_at != M6_FIXED) elsewhere[x[k].count_at >= offsetof(struct m6_snapshot, kernel)] += 4;
-    if (x[k].offset_at != M6_FIXED) elsewhere[x[k].offset_at >= offsetof(struct m6_snapshot, kernel)] += 8;
+    if (x[k].count_at != M6_FIXED) elsewhere[HEAD(x[k].count_at)] += 4;
+    if (x[k].offset_at != M6_FIXED) elsewhere[HEAD(x[k].offset_at)] += 8;
   }
   elsewhere[0] += sizeof s.streams + sizeof s.allocs + sizeof s.series + sizeof s.histogram + sizeof s.govern.steps +
-                  sizeof s.govern.links + sizeof s.kernel;
+                  sizeof s.govern.links + sizeof s.kernel + sizeof s.sites;
   /* Not in a dump: budgets are the collector's at that moment. */
   elsewhere[0] += sizeof s.govern.budgets + sizeof s.govern.budget_count;
   elsewhere[0] += sizeof s.magic + sizeof s.version + sizeof s.head_bytes + sizeof s.bytes + sizeof s.text_bytes +
@@ -127,9 +131,10 @@ static void every_member_of_every_struct_is_in_the_table(void **state)
     size_t n = 0;
     for (uint32_t i = 0; i < x[k].field_count; i++) n += size[x[k].fields[i].type];
     if (!strcmp(x[k].name, "nodes")) n += 8; /* first_child and next_sibling follow from the parents */
-    if (k == 0) n += elsewhere[0];
-    if (!strcmp(x[k].name, "kernel")) n += elsewhere[1];
-    assert_true(n <= x[k].row_bytes && x[k].row_bytes - n < (k == 0 || !strcmp(x[k].name, "kernel") ? 8 : 1));
+    int head = 0;
+    for (int h = 0; h < 3; h++)
+      if (!strcmp(x[k].name, heads[h])) n += elsewhere[h], head = 1;
+    assert_true(n <= x[k].row_bytes && x[k].row_bytes - n < (head ? 8u : 1u));
   }
 }
 
