@@ -112,17 +112,20 @@ static __attribute__((noinline)) unsigned mark_slow(uint32_t label, uint64_t fro
   struct m6_thread *t = &m6_self;
   int ready = m6_ring_ready(1);
   uint32_t depth = t->depth;
+  m6_poke(&t->depth, depth + 1);
+  m6_signal_fence();
   if (t->stack) {
     m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
     m6_poke(&m6_scope_labels(t)[depth % M6_SCOPE_STACK], (uint16_t)label);
   }
-  m6_poke(&t->depth, depth + 1);
   if (ready) record(t, M6_REC_MARK, 0, label, depth, (uint32_t)from);
   return depth;
 }
 
 /* Depth rises before the record is claimed, and falls after: a handler's records in between then belong to scopes
- * that the reader has not met yet, or no more, and never close one that is open. */
+ * that the reader has not met yet, or no more, and never close one that is open. It rises before the scope's place in
+ * the stack is written, too: a handler in between would write its own scope there, and the done of this one would look
+ * for it further down and close what is around it. */
 INLINE unsigned mark(uint32_t label, uint64_t from)
 {
   struct m6_thread *t = &m6_self;
@@ -130,9 +133,10 @@ INLINE unsigned mark(uint32_t label, uint64_t from)
   if (m6_unlikely(!quick(t, &index))) return mark_slow(label, from);
   uint64_t clock = quick_now();
   uint32_t depth = t->depth;
+  m6_poke(&t->depth, depth + 1);
+  m6_signal_fence();
   m6_poke(&t->stack[depth % M6_SCOPE_STACK], from);
   m6_poke(&m6_scope_labels(t)[depth % M6_SCOPE_STACK], (uint16_t)label);
-  m6_poke(&t->depth, depth + 1);
   record_quick(t, index, clock, M6_REC_MARK, label, depth, (uint32_t)from);
   return depth;
 }
