@@ -80,6 +80,7 @@ STATS_O := $(STATS_C:%.c=$B/%.o)
 KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
+MACH6_LIBS := -lz
 KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
 COLL_LIBS := -lelf -luring -lmsgpackc -lm
 $B/collector/%.o: collector/%.c
@@ -124,7 +125,7 @@ $B/tools/sample/%.o: tools/sample/%.c
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags sdl2) -c -o $@ $<
 $B/mach6: $(MACH6_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS) $(MACH6_LIBS)
 $B/mach6-sample: $(SAMPLE_O)
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm

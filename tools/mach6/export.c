@@ -17,14 +17,15 @@ static const struct format {
   const char *name;
   int (*write)(const mach6_stats *s, FILE *to);
   int (*stacks)(const struct export_stacks *x, FILE *to);
-  unsigned flags; /* EXPORT_LINES: it can tell lines apart */
+  unsigned flags; /* of export_stacks.h */
 } formats[] = {{"json", export_json, export_stacks_json, EXPORT_LINES},
                {"jsonl", export_jsonl, NULL, 0},
                {"csv", NULL, NULL, 0},
                {"chrome", export_chrome, NULL, 0},
                {"folded", NULL, export_folded, 0},
-               {"speedscope", NULL, export_speedscope, 0}};
-#define FORMATS "json, jsonl, csv, chrome, folded or speedscope"
+               {"speedscope", NULL, export_speedscope, 0},
+               {"pprof", NULL, export_pprof, EXPORT_LINES | EXPORT_ALL_SITES}};
+#define FORMATS "json, jsonl, csv, chrome, folded, speedscope or pprof"
 
 struct options {
   const char *file, *out, *table;
@@ -107,10 +108,17 @@ static char *help(int key, const char *text, void *input)
   return out;
 }
 
+/* What is exported when nobody says: a profile for pprof is of what was profiled. */
+static const char *usual(const struct format *f, const mach6_stats *s)
+{
+  if (f->stacks != export_pprof) return "time";
+  return s->snap->sites.interval ? "bytes" : s->snap->kernel.folded_bytes ? "cpu" : "time";
+}
+
 /* Stacks with weights: 0, or an errno; ENODATA when none of that kind were recorded. */
 static int export_of(const struct options *o, const mach6_stats *s, FILE *to)
 {
-  const struct export_measure *m = o->measure ? o->measure : export_measure_named("time");
+  const struct export_measure *m = o->measure ? o->measure : export_measure_named(usual(o->format, s));
   struct export_stacks *x;
   int error = export_stacks_new(s, m, o->format->flags | (o->by_scope ? EXPORT_BY_SCOPE : 0), &x);
   if (error) return error;

@@ -142,7 +142,6 @@ static struct export_node *node_of(struct export_stacks *x, struct export_node *
 static int add(struct export_stacks *x, const struct export_node *node, struct export_value v, const char *group,
                const struct m6_snap_site *row)
 {
-  if (export_whole(v.value) == 0) return 0;
   if (x->count == x->room) {
     uint32_t room = x->room ? x->room * 2 : 256;
     struct export_stack *more = realloc(x->stack, room * sizeof *more);
@@ -231,7 +230,7 @@ static int cpu_line(struct export_stacks *x, struct known *all, const char *at, 
     if (!thread) thread = f->name;
     at = stop + 1;
   }
-  return add(x, node, plain(samples), thread, NULL);
+  return samples > 0 ? add(x, node, plain(samples), thread, NULL) : 0;
 }
 
 static int from_cpu(struct export_stacks *x)
@@ -281,7 +280,7 @@ static int from_site(struct export_stacks *x, const struct m6_snap_site *r, unsi
   struct m6_site_line line[LINES];
   struct export_node *node = NULL;
   int is_rest = r == &x->rest, n = is_rest ? 0 : m6_site_lines(x->of->snap, r, line, LINES);
-  if (export_whole(v.value) == 0) return 0;
+  if (export_whole(v.value) == 0 && !(flags & EXPORT_ALL_SITES && (r->made.bytes > 0 || r->live.bytes > 0))) return 0;
   if (flags & EXPORT_BY_SCOPE && !is_rest) {
     char *scope = export_scope(x, r);
     node = node_of(x, NULL, function_of(x, whole(scope ? scope : "(no scope)"), whole("[scope]"), whole("")), 0, 0);
@@ -301,6 +300,7 @@ static void take(struct m6_snap_amount *rest, const struct m6_snap_amount *row)
 {
   rest->bytes -= row->bytes;
   rest->blocks -= row->blocks;
+  rest->samples -= rest->samples < row->samples ? rest->samples : row->samples;
 }
 
 static int from_sites(struct export_stacks *x, unsigned flags)

@@ -75,6 +75,8 @@ struct export_stacks {
 
 #define EXPORT_LINES 1u    /* the same function at another line is another node; else nodes are functions */
 #define EXPORT_BY_SCOPE 2u /* sites: the scope that was open comes first */
+#define EXPORT_ALL_SITES                                                                                               \
+  4u /* those that have nothing of the measure, too: for formats that have several values a stack */
 int export_stacks_new(const mach6_stats *s, const struct export_measure *m, unsigned flags, struct export_stacks **out);
 void export_stacks_free(struct export_stacks *x);
 
