@@ -119,6 +119,7 @@ $B/tools/mach6/%.o: tools/mach6/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -c -o $@ $<
+$B/tools/mach6/export_flame.o: tools/mach6/flame.js
 $B/tools/sample/%.o: tools/sample/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)

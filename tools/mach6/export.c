@@ -24,8 +24,9 @@ static const struct format {
                {"chrome", export_chrome, NULL, 0},
                {"folded", NULL, export_folded, 0},
                {"speedscope", NULL, export_speedscope, 0},
-               {"pprof", NULL, export_pprof, EXPORT_LINES | EXPORT_ALL_SITES}};
-#define FORMATS "json, jsonl, csv, chrome, folded, speedscope or pprof"
+               {"pprof", NULL, export_pprof, EXPORT_LINES | EXPORT_ALL_SITES},
+               {"flamegraph", NULL, export_flame, 0}};
+#define FORMATS "json, jsonl, csv, chrome, folded, speedscope, pprof or flamegraph"
 
 struct options {
   const char *file, *out, *table;

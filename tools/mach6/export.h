@@ -7,8 +7,9 @@
  *   folded      a stack a line and its weight: what flame graph tools read
  *   speedscope  the same as sampled profiles, one for each part of the session or thread
  *   pprof       profile.proto, gzip'd: for pprof and what reads its files
+ *   flamegraph  a picture of them: one SVG file, for a browser
  *
- * The last three are of stacks with weights (export_stacks.h): self time by scope, CPU samples, or sites of allocations.
+ * The last four are of stacks with weights (export_stacks.h): self time by scope, CPU samples, or sites of allocations.
  *
  * What an aggregated tree can show: how much time a scope took in all, not when. So the trace has frames, presents, stalls,
  * growth and counters at their times, and the scopes as one mean frame, apart, which its name says.
@@ -29,6 +30,7 @@ int export_chrome(const mach6_stats *s, FILE *to);
 int export_folded(const struct export_stacks *x, FILE *to);
 int export_speedscope(const struct export_stacks *x, FILE *to);
 int export_pprof(const struct export_stacks *x, FILE *to); /* binary */
+int export_flame(const struct export_stacks *x, FILE *to);
 int export_stacks_json(const struct export_stacks *x, FILE *to);
 /* What the stacks are, how sure their sum is, and whether they are all; as snprintf. */
 int export_title(const struct export_stacks *x, char *out, size_t room);
