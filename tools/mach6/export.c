@@ -1,13 +1,13 @@
 /* export.c - mach6 export FILE --to FORMAT: which one, and where to. The formats are in export_*.c. */
 #include "export.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../collector/dump.h"
+#include "dump_options.h"
 #include "dumpfile.h"
 #include "save.h"
 #include "tool.h"
@@ -60,7 +60,6 @@ static const struct export_measure *measure_of(struct argp_state *state, const c
 
 static void check(const struct options *o, struct argp_state *state)
 {
-  if (!o->file) argp_error(state, "which file?  mach6 run --out FILE writes one");
   if (!o->format) argp_error(state, "to which format?  --to " FORMATS);
   if (o->measure && !o->format->stacks)
     argp_error(state, "--of and --cpu go with formats of stacks; %s has all there is", o->format->name);
@@ -83,31 +82,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case 'c': o->measure = export_measure_named("cpu"); return 0;
   case 's': o->by_scope = 1; return 0;
   case 'T': o->table = arg; return 0;
-  case ARGP_KEY_ARG:
-    if (o->file) argp_error(state, "one file at a time");
-    o->file = arg;
-    return 0;
-  case ARGP_KEY_END: check(o, state); return 0;
-  default: return ARGP_ERR_UNKNOWN;
+  case ARGP_KEY_END:
+    if (o->file) check(o, state);
+    break;
+  default: break;
   }
+  return dump_option(key, arg, state, &o->file, 1);
 }
 
 /* What can be exported, after the options. */
-static char *help(int key, const char *text, void *input)
+static void put_help(FILE *f)
 {
-  (void)input;
-  if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-  char *out = NULL;
-  size_t size;
   unsigned count;
   const struct export_measure *m = export_measures(&count);
-  FILE *f = open_memstream(&out, &size);
-  if (!f) return (char *)text;
   fputs("What --of takes; what is of sites wants a session with --sites, and is an estimate:\n", f);
   for (unsigned i = 0; i < count; i++) fprintf(f, "  %-12s %s\n", m[i].word, m[i].what);
-  fclose(f);
-  return out;
 }
+static char *help(int key, const char *text, void *input) { return (void)input, dump_help(key, text, put_help); }
 
 /* What is exported when nobody says: a profile for pprof is of what was profiled. */
 static const char *usual(const struct format *f, const mach6_stats *s)
@@ -152,9 +143,7 @@ int m6_export(int argc, char **argv)
   struct options o = {.out = "-"};
   mach6_stats *s;
   int status;
-  argv[0] = (char *)"mach6 export";
-  argp_err_exit_status = EXIT_USAGE;
-  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  dump_parse(&argp, "mach6 export", argc, argv, &o);
   int error = dump_load(o.file, &s, &status);
   if (error) return error;
   char *bytes = NULL;
