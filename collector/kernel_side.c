@@ -60,7 +60,8 @@ static void open_counters(struct m6_kernel_side *k)
                                   .count = 1,
                                   .syscalls = k->level == M6_LEVEL_FULL,
                                   .frames = k->frame_place ? M6_FRAMES_PLACE : M6_FRAMES_SHIM,
-                                  .frame_place = k->frame_place};
+                                  .frame_place = k->frame_place,
+                                  .shim = k->shim};
   if (m6_counters_open(&k->counters, &o, &fault) == 0) {
     k->have_frames = 1;
     return;
@@ -99,20 +100,21 @@ static int is_open(struct m6_kernel_side *k, int wait)
   return 1;
 }
 
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now)
+struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *o)
 {
-  if (level == M6_LEVEL_MEMORY) return NULL;
+  if (o->level == M6_LEVEL_MEMORY) return NULL;
   struct m6_kernel_side *k = calloc(1, sizeof *k);
   if (k == NULL) return NULL;
-  k->pid = pid;
-  k->level = level;
-  k->frame_place = frame_place;
+  k->pid = o->pid;
+  k->level = o->level;
+  k->frame_place = o->frame_place;
+  k->shim = o->shim;
   k->join = m6_join_new();
   k->names.places = calloc(M6_KERNEL_PLACES, sizeof *k->names.places);
   k->seen.places = calloc(M6_KERNEL_PLACES, sizeof *k->seen.places);
   k->opening = pthread_create(&k->opener, NULL, open_all, k) == 0;
   if (!k->opening) open_all(k);
-  if (now) is_open(k, 1);
+  if (o->now) is_open(k, 1);
   return k;
 }
 

@@ -54,7 +54,7 @@ struct m6_kernel_row { /* what the interval that ended with this present was mad
 struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
-  const char *frame_place;
+  const char *frame_place, *shim;
   /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
    * thread's until `ready`. */
   pthread_t opener;
@@ -94,9 +94,15 @@ struct m6_kernel_side {
   int stopped, paused;
 };
 
-/* NULL at level memory, or without memory. `frame_place`: frames are the calls of that function (kernel_place.h), and `each` is
- * told of them; NULL: the shim's presents. Opens in the background; `now`: waits until it is done. */
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now);
+struct m6_kernel_options {
+  pid_t pid;
+  uint32_t level;          /* enum m6_level */
+  const char *frame_place; /* frames are the calls of that function (kernel_place.h); NULL: the shim's presents */
+  const char *shim; /* the shim's file, for a process that has not loaded it yet; NULL: the one that it has mapped */
+  int now;          /* waits until all is open; else it opens in the background */
+};
+/* NULL at level memory, or without memory. The strings must outlive it. */
+struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *options);
 /* exec has put another program there. */
 void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
