@@ -75,6 +75,7 @@ static void open_counters(struct m6_kernel_side *k)
   k->counters = NULL;
   m6_kernel_refuse(k, M6_KERNEL_PART_COUNTERS, &fault);
   k->proc = m6_proc_threads_open();
+  m6_kernel_switches_open(k);
   if (m6_faults_open(&k->faults, k->pid, &fault) == 0) k->have_faults = 1;
   else m6_kernel_refuse(k, M6_KERNEL_PART_FAULTS, &fault);
 }
@@ -213,6 +214,7 @@ void m6_kernel_poll(struct m6_kernel_side *k)
   uint64_t now = m6_monotonic_ns();
   if (k->samples) m6_samples_poll(k->samples, sampled, k);
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
+  m6_kernel_switches_poll(k);
   refresh(k, now);
   if (now - k->slow_ns < SLOW_NS) return;
   k->slow_ns = now;
@@ -227,6 +229,7 @@ void m6_kernel_stop(struct m6_kernel_side *k)
   is_open(k, 1);
   if (k->counters) m6_counters_stop(k->counters);
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
+  m6_kernel_switches_stop(k);
   if (k->samples) {
     m6_samples_stop(k->samples);
     m6_samples_poll(k->samples, sampled, k);
@@ -245,6 +248,7 @@ void m6_kernel_close(struct m6_kernel_side *k)
   m6_counters_close(k->counters);
   if (k->have_faults) m6_faults_close(&k->faults);
   m6_proc_threads_close(k->proc);
+  m6_kernel_switches_close(k);
   m6_samples_close(k->samples);
   if (k->symbols) m6_symbols_close(k->symbols);
   m6_join_free(k->join);
