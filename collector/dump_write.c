@@ -32,7 +32,7 @@ struct m6_dump {
   size_t object_bytes, object_room, object_done;
   const char *ahead; /* the next one; NULL: not encoded yet */
   ssize_t ahead_bytes;
-  uint64_t at;
+  uint64_t at, largest;
 };
 
 /* The folder and the name of what `path` is or points to; 0 or an errno. */
@@ -200,6 +200,7 @@ static int write_next(struct m6_dump *d)
   memcpy(d->object, d->ahead, (size_t)d->ahead_bytes);
   d->object_bytes = (size_t)d->ahead_bytes;
   d->object_done = 0;
+  if (d->object_bytes > d->largest) d->largest = d->object_bytes;
   d->ahead = NULL;
   write_rest(d);
   return 0;
@@ -275,6 +276,7 @@ int m6_dump_error(const struct m6_dump *d, const char **tried)
   return d->error;
 }
 uint64_t m6_dump_bytes(const struct m6_dump *d) { return d->at; }
+uint64_t m6_dump_largest(const struct m6_dump *d) { return d->largest; }
 uint64_t m6_dump_lacking(const struct m6_dump *d) { return m6_dump_left_out(d->encoder); }
 int m6_dump_refused(const struct m6_dump *d) { return d->refused; }
 

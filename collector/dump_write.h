@@ -38,6 +38,7 @@ enum m6_dump_state m6_dump_finish(struct m6_dump *d, int (*stop)(void *), void *
 /* After FAILED: the errno, and what was tried ("write", "sync", "rename"). */
 int m6_dump_error(const struct m6_dump *d, const char **tried);
 uint64_t m6_dump_bytes(const struct m6_dump *d);   /* written so far */
+uint64_t m6_dump_largest(const struct m6_dump *d); /* bytes of the largest object so far */
 uint64_t m6_dump_lacking(const struct m6_dump *d); /* rows that did not fit */
 int m6_dump_refused(const struct m6_dump *d); /* the errno that closed io_uring; 0: it is used, or was not asked for */
 /* At any time: what is not done is given up, and leaves nothing. */

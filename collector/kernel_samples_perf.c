@@ -71,7 +71,7 @@ static int map_ring(struct m6_samples *s, struct m6_perf_ring *r, int fd)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t most = s->o.unwind ? RING_PAGES_UNWIND : RING_PAGES;
-  while (most > RING_PAGES_MIN && most * page * s->ring_count > M6_KERNEL_RING_BYTES) most /= 2;
+  while (most > RING_PAGES_MIN && most * page * s->ring_count > M6_SAMPLES_RING_BYTES) most /= 2;
   for (size_t pages = most; pages >= RING_PAGES_MIN; pages /= 2) {
     void *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED) {

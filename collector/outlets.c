@@ -85,6 +85,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   if (final) m6_kernel_stop(i->kernel);
   if (final) m6_kernel_drained(i->kernel, i->capture);
   const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
+  m6_kernel_budgets(i->kernel, i->kernel && i->kernel->have_frames ? m6_counters_frames_lost(i->kernel->counters) : 0);
   m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
   m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
   m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
