@@ -34,7 +34,7 @@ enum m6_budget_kind {
   X(STALLS, "retained.stalls", COUNT, FIXED, M6_STALLS_RETAINED, "stall intervals kept")                               \
   X(SAMPLES, "samples.retained", COUNT, LOWER, M6_SAMPLES_RETAINED, "CPU samples kept with their time")                \
   X(SAMPLES_LITE, "samples.lite", HZ, LOWER, M6_SAMPLES_HZ_LITE, "CPU samples a second of a thread's time, at lite")   \
-  X(SAMPLES_FULL, "samples.full", HZ, LOWER, M6_SAMPLES_HZ_FULL, "at full")                                            \
+  X(SAMPLES_FULL, "samples.full", HZ, LOWER, M6_SAMPLES_HZ_FULL, "the same at level full")                                            \
   X(SAMPLES_PERIOD, "samples.period", MS, FLOOR, M6_SAMPLES_PERIOD_MIN_MS,                                             \
     "between two samples of a thread, with or without privileges")                                                     \
   X(KERNEL_RING, "kernel.ring", BYTES, FIXED, M6_KERNEL_RING_BYTES,                                                    \
