@@ -19,7 +19,7 @@
 
 #define RING_PAGES                                                                                                     \
   32 /* a second of samples with full stacks at the highest rate; a quarter of what an unprivileged user may lock */
-#define RING_PAGES_MIN 2 /* samples and switches (kernel_switches.c) may take half of the budget each */
+#define RING_PAGES_MIN 2
 #define RING_PAGES_UNWIND                                                                                              \
   64 /* a third of a second of samples with M6_SAMPLES_STACK_BYTES each; half of what may be locked */
 #define RECORD_BYTES 65536 /* a record's size has 16 bits */
@@ -71,7 +71,7 @@ static int map_ring(struct m6_samples *s, struct m6_perf_ring *r, int fd)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   size_t most = s->o.unwind ? RING_PAGES_UNWIND : RING_PAGES;
-  while (most > RING_PAGES_MIN && most * page * s->ring_count > M6_KERNEL_RING_BYTES / 2) most /= 2;
+  while (most > RING_PAGES_MIN && most * page * s->ring_count > M6_SAMPLES_RING_BYTES) most /= 2;
   for (size_t pages = most; pages >= RING_PAGES_MIN; pages /= 2) {
     void *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED) {

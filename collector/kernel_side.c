@@ -1,4 +1,5 @@
 /* kernel_side.c - opening, polling, closing. See kernel_side.h. */
+#include "budgets.h"
 #include "kernel_side.h"
 
 #include <errno.h>
@@ -36,8 +37,8 @@ static void open_symbols(struct m6_kernel_side *k)
 static void open_samples(struct m6_kernel_side *k)
 {
   int full = k->level == M6_LEVEL_FULL;
-  struct m6_samples_options o = {.pid = k->pid,
-                                 .period_us = m6_samples_period(full ? M6_SAMPLES_HZ_FULL : M6_SAMPLES_HZ_LITE)};
+  struct m6_samples_options o = {.pid = k->pid, .period_us = m6_kernel_period(full)};
+  o.retained = (uint32_t)m6_budget_cap(M6_BUDGET_SAMPLES);
   if (full && k->symbols) o.unwind = m6_symbols_unwind, o.unwind_arg = k->symbols;
   int e = m6_samples_open(&o, &k->samples, &k->sampling);
   for (uint32_t i = 0; i < k->sampling.refusals && i < M6_REFUSALS; i++) {

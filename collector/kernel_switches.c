@@ -315,4 +315,5 @@ void m6_switches_poll(struct m6_switches *s)
 uint64_t m6_switches_began(const struct m6_switches *s) { return s->start_ns; }
 uint64_t m6_switches_known(const struct m6_switches *s) { return s->known_ns; }
 uint64_t m6_switches_taken(const struct m6_switches *s) { return s->taken; }
+uint64_t m6_switches_ring_bytes(const struct m6_switches *s) { return m6_samples_ring_bytes(&s->base); }
 uint64_t m6_switches_lost(const struct m6_switches *s) { return s->lost + s->torn; }

@@ -38,6 +38,7 @@ void m6_switches_until(struct m6_switches *s, uint64_t ns);
 /* Threads as of the last m6_switches_until, in no order; holds until the next call. Faults and migrations are not known. */
 const struct m6_thread_counters *m6_switches_rows(struct m6_switches *s, uint32_t *count);
 uint64_t m6_switches_taken(const struct m6_switches *s);
+uint64_t m6_switches_ring_bytes(const struct m6_switches *s);
 uint64_t m6_switches_lost(const struct m6_switches *s); /* records, and pairs of which one half is missing */
 /* Nothing is recorded any more; what was can still be read, all of it. */
 void m6_switches_stop(struct m6_switches *s);
