@@ -88,6 +88,7 @@ STATS_O := $(STATS_C:%.c=$B/%.o)
 KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
+MACH6_LIBS := -lz
 KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
 COLL_LIBS := -lelf -luring -lmsgpackc -lm
 $B/collector/%.o: collector/%.c
@@ -126,13 +127,14 @@ $B/tools/mach6/%.o: tools/mach6/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -c -o $@ $<
+$B/tools/mach6/export_flame.o: tools/mach6/flame.js
 $B/tools/sample/%.o: tools/sample/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags sdl2) -c -o $@ $<
 $B/mach6: $(MACH6_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS) $(MACH6_LIBS)
 $B/mach6-sample: $(SAMPLE_O)
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm
