@@ -91,9 +91,11 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
 {
   struct m6_site_side *side = arg;
   struct m6_sites *s = m6_site_side_sites(side);
-  struct m6_site_counts n = m6_site_side_counts(side);
+  struct m6_site_counts n;
   struct m6_snap_sites *to = &snap->sites;
   struct m6_site *shown[M6_SITES_SHOWN];
+  if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
+  n = m6_site_side_counts(side);
   m6_sites_settle(s);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,

@@ -12,6 +12,7 @@
 #define UNSETTLED_EVERY_MS 1u
 #define USELESS_MAX 8u     /* doublings of that */
 #define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
+#define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
 
 struct queued {
   uint64_t key, bytes;
@@ -33,6 +34,7 @@ struct m6_site_side {
 
   struct queued *queue;
   uint32_t queued, buffered, granules;
+  uint32_t done; /* of the queue; what is left is looked at after the next drain */
   unsigned char *buffer;
   uint64_t unpacked[M6_SITE_STACK_BYTES / 8];
 
@@ -133,7 +135,7 @@ void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_recor
       first = granules = 0;
     }
   }
-  if (s->queued == QUEUE_MAX) m6_site_side_work(s, c);
+  if (s->queued == QUEUE_MAX) m6_site_side_finish(s, c);
   struct queued *q = &s->queue[s->queued++];
   *q = (struct queued){.death = (uint32_t)death, .stack_at = UINT32_MAX};
   if (death) {
@@ -278,37 +280,74 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   return number;
 }
 
+static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
+{
+  uint32_t frame = q->frame - (uint32_t)base;
+  if (frame > UINT32_MAX / 2) frame = 0;
+  if (q->death) {
+    m6_sites_died(&s->sites, q->key, frame);
+    return;
+  }
+  struct m6_site_sample a = {.key = q->key,
+                             .bytes = q->bytes,
+                             .interval = q->interval,
+                             .frame = frame,
+                             .scope = q->scope,
+                             .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
+  a.stack = stack_of(s, q, &a.code);
+  m6_sites_made(&s->sites, &a);
+  double p = m6_site_probability(a.bytes, a.interval);
+  struct m6_site_stacked *k = s->stacks.list[a.stack];
+  k->samples++;
+  if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
+}
+
+/* What is left moves to the front. Libraries that were loaded meanwhile are looked at now: who knows how long they stay. */
+static void keep_rest(struct m6_site_side *s)
+{
+  uint32_t rest = s->queued - s->done, from = s->buffered;
+  int news = 0;
+  memmove(s->queue, s->queue + s->done, rest * sizeof *s->queue);
+  for (uint32_t i = 0; i < rest; i++) {
+    const struct queued *q = &s->queue[i];
+    if (q->stack_at < from) from = q->stack_at;
+    news |= !q->death && is_news(s, q->flags >> M6_SITE_LOADS_SHIFT);
+  }
+  memmove(s->buffer, s->buffer + from, s->buffered - from);
+  for (uint32_t i = 0; i < rest; i++)
+    if (s->queue[i].stack_at != UINT32_MAX) s->queue[i].stack_at -= from;
+  s->buffered -= from;
+  s->queued = rest;
+  s->done = 0;
+  if (news) refresh(s, s->loads_ns = m6_monotonic_ns());
+}
+
+static void work(struct m6_site_side *s, const struct m6_capture *c, uint64_t until_ns)
+{
+  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
+  while (s->done < s->queued && (s->done % 8 != 7 || m6_monotonic_ns() < until_ns))
+    work_on(s, &s->queue[s->done++], base);
+  if (s->done == s->queued) s->queued = s->buffered = s->done = 0;
+  else keep_rest(s);
+}
+
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
 {
   if (!s) return 0;
-  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
-  for (uint32_t i = 0; i < s->queued; i++) {
-    struct queued *q = &s->queue[i];
-    uint32_t frame = q->frame - (uint32_t)base;
-    if (frame > UINT32_MAX / 2) frame = 0;
-    if (q->death) {
-      m6_sites_died(&s->sites, q->key, frame);
-      continue;
-    }
-    struct m6_site_sample a = {.key = q->key,
-                               .bytes = q->bytes,
-                               .interval = q->interval,
-                               .frame = frame,
-                               .scope = q->scope,
-                               .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
-    a.stack = stack_of(s, q, &a.code);
-    m6_sites_made(&s->sites, &a);
-    double p = m6_site_probability(a.bytes, a.interval);
-    struct m6_site_stacked *k = s->stacks.list[a.stack];
-    k->samples++;
-    if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
-  }
+  uint64_t begun = m6_monotonic_ns();
+  int crowded = s->queued > QUEUE_MAX / 2 || s->buffered > M6_SITE_QUEUE_BYTES / 2;
+  work(s, c, crowded ? UINT64_MAX : begun + WORK_MS * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
-  uint32_t percent = s->granules * 100 / M6_STACK_GRANULES;
-  s->queued = s->buffered = s->granules = 0;
+  uint32_t percent = s->queued ? 100 : s->granules * 100 / M6_STACK_GRANULES;
+  s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
   return percent > 100 ? 100 : percent;
+}
+
+void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
+{
+  if (s && s->queued) work(s, c, UINT64_MAX);
 }
 
 /* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */
