@@ -193,9 +193,10 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.samples = is.samples - s->base.samples;
   s->counts.dropped = is.dropped - s->base.dropped;
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
-  if (s->counts.deaths_lost != s->deaths_checked || rest) {
+  /* Not while deaths that were recorded wait in the queue: they know their frames. */
+  if (s->queued == 0 && (s->counts.deaths_lost != s->deaths_checked || rest)) {
     s->deaths_checked = s->counts.deaths_lost;
-    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment), s->sites.frame);
+    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
   }
   if (now - s->looked_ns < 1000000000u) return;
   s->looked_ns = now;
