@@ -27,7 +27,7 @@ struct m6_site_side {
   uint64_t refreshed_ns, loads_ns;
   uint32_t known_loads; /* dlopens before the mappings were last read */
   uint32_t useless;     /* refreshes in a row that found nothing new */
-  struct m6_sites sites;
+  struct m6_sites sites, maps;
   struct m6_site_counts counts, base;
   int based;
   uint64_t deaths_checked;
@@ -53,6 +53,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid)
   s->queue = malloc(QUEUE_MAX * sizeof *s->queue);
   s->buffer = malloc(M6_SITE_QUEUE_BYTES);
   int e = m6_sites_init(&s->sites);
+  e |= m6_sites_init(&s->maps);
   e |= m6_site_stacks_init(&s->stacks);
   if (!e && s->queue && s->buffer && (s->names = m6_site_names_open(&s->stacks))) return s;
   m6_site_side_close(s);
@@ -64,6 +65,7 @@ void m6_site_side_close(struct m6_site_side *s)
   if (!s) return;
   m6_site_names_close(s->names);
   m6_sites_close(&s->sites);
+  m6_sites_close(&s->maps);
   m6_site_stacks_free(&s->stacks);
   free(s->queue);
   free(s->buffer);
@@ -186,6 +188,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   is.samples = m6_peek(&h->samples);
   is.dropped = m6_peek(&h->dropped);
   is.deaths_lost = m6_peek(&h->deaths_lost);
+  is.maps = m6_peek(&h->maps);
+  is.maps_dropped = m6_peek(&h->maps_dropped);
   if (!s->based) {
     s->based = 1;
     if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
@@ -193,10 +197,13 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.samples = is.samples - s->base.samples;
   s->counts.dropped = is.dropped - s->base.dropped;
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
+  s->counts.maps = is.maps - s->base.maps;
+  s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
   if (s->queued == 0 && (s->counts.deaths_lost != s->deaths_checked || rest)) {
     s->deaths_checked = s->counts.deaths_lost;
     m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
+    m6_sites_check(&s->maps, in_table, m6_site_table(c->segment));
   }
   if (now - s->looked_ns < 1000000000u) return;
   s->looked_ns = now;
@@ -285,8 +292,10 @@ static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
 {
   uint32_t frame = q->frame - (uint32_t)base;
   if (frame > UINT32_MAX / 2) frame = 0;
+  int mapping = m6_site_is_mapping(q->key);
+  struct m6_sites *to = mapping ? &s->maps : &s->sites;
   if (q->death) {
-    m6_sites_died(&s->sites, q->key, frame);
+    m6_sites_died(to, q->key, frame);
     return;
   }
   struct m6_site_sample a = {.key = q->key,
@@ -296,7 +305,8 @@ static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
                              .scope = q->scope,
                              .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
   a.stack = stack_of(s, q, &a.code);
-  m6_sites_made(&s->sites, &a);
+  m6_sites_made(to, &a);
+  if (mapping) return;
   double p = m6_site_probability(a.bytes, a.interval);
   struct m6_site_stacked *k = s->stacks.list[a.stack];
   k->samples++;
@@ -343,6 +353,7 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
   uint32_t percent = s->queued ? 100 : s->granules * 100 / M6_STACK_GRANULES;
   s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
+  m6_sites_tick(&s->maps, (uint32_t)c->boundaries, now);
   return percent > 100 ? 100 : percent;
 }
 
@@ -354,6 +365,7 @@ void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
 /* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
+struct m6_sites *m6_site_side_maps(struct m6_site_side *s) { return &s->maps; }
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)

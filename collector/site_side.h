@@ -22,6 +22,7 @@
 struct m6_site_counts {                   /* of stacks */
   uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
+  uint64_t maps, maps_dropped;
 };
 
 struct m6_site_side;
@@ -34,6 +35,7 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
+struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappings: every one of them */
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);
