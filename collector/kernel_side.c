@@ -34,12 +34,24 @@ static void open_symbols(struct m6_kernel_side *k)
   m6_kernel_refuse(k, M6_KERNEL_PART_SYMBOLS, &fault);
 }
 
+static int refresh(struct m6_kernel_side *k, uint64_t now);
+
+/* A stack that ends in code which is not known may go on where that was mapped since: then, and seldom, it is looked at again. */
+static uint32_t unwind(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most)
+{
+  struct m6_kernel_side *k = arg;
+  uint32_t n = m6_symbols_unwind(k->symbols, state, ip, most);
+  if (n == 0 || m6_symbols_covers(k->symbols, ip[n - 1])) return n;
+  k->uncovered = 1;
+  return refresh(k, m6_monotonic_ns()) ? m6_symbols_unwind(k->symbols, state, ip, most) : n;
+}
+
 static void open_samples(struct m6_kernel_side *k)
 {
   int full = k->level == M6_LEVEL_FULL;
   struct m6_samples_options o = {.pid = k->pid, .period_us = m6_kernel_period(full)};
   o.retained = (uint32_t)m6_budget_cap(M6_BUDGET_SAMPLES);
-  if (full && k->symbols) o.unwind = m6_symbols_unwind, o.unwind_arg = k->symbols;
+  if (k->symbols) o.unwind = unwind, o.unwind_arg = k;
   int e = m6_samples_open(&o, &k->samples, &k->sampling);
   for (uint32_t i = 0; i < k->sampling.refusals && i < M6_REFUSALS; i++) {
     const struct m6_refusal *r = &k->sampling.refused[i];
@@ -131,15 +143,16 @@ void m6_kernel_changed(struct m6_kernel_side *k)
 /* ---- polling ----------------------------------------------------------------------------------------------------- */
 
 /* Soon at first, once a second in the long run; a process that has ended leaves the old map. */
-static void refresh(struct m6_kernel_side *k, uint64_t now)
+static int refresh(struct m6_kernel_side *k, uint64_t now)
 {
   uint64_t wait = REFRESH_FIRST_NS << (k->refreshes < 5 ? k->refreshes : 5);
   if (wait > SLOW_NS) wait = SLOW_NS;
-  if (!k->uncovered || k->symbols == NULL || now - k->refreshed_ns < wait) return;
+  if (!k->uncovered || k->symbols == NULL || now - k->refreshed_ns < wait) return 0;
   m6_symbols_refresh(k->symbols);
   k->uncovered = 0;
   k->refreshes++;
   k->refreshed_ns = now;
+  return 1;
 }
 
 /* Its place, or the free one where it would be. Half of them stay free. */

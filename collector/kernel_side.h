@@ -2,7 +2,7 @@
  *
  *   level    counters by thread      CPU samples                       frames
  *   memory   none: nothing is opened, m6_kernel_open gives NULL
- *   lite     without syscalls        49 Hz, frame pointers             what each frame waited for
+ *   lite     without syscalls        49 Hz, unwound by .eh_frame       what each frame waited for
  *   full     with syscalls           99 Hz, unwound by .eh_frame       the same, with its syscalls
  *
  * Each part that the machine refuses leaves one reason and is missing; nothing of it is ever an error of the session. Without

@@ -407,7 +407,7 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   if (k->samples) {
     v->head.samples = k->sampling.tier == M6_SAMPLES_BPF ? M6_KERNEL_BPF : M6_KERNEL_PERF;
     v->head.kernel_mode = (uint32_t)k->sampling.kernel_mode;
-    v->head.unwound = k->level == M6_LEVEL_FULL && k->symbols != NULL;
+    v->head.unwound = (uint32_t)k->sampling.unwound;
     v->head.period_us = k->sampling.period_us;
   }
   if (c && k->opened_ns > c->start_mono_ns) v->head.began_ns = k->opened_ns - c->start_mono_ns;

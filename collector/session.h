@@ -20,8 +20,9 @@
  * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
-#define M6_POLL_BUSY_MS 5 /* while something is waited for */
-#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
+#define M6_POLL_BUSY_MS 5   /* while something is waited for */
+#define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
+#define M6_POLL_SITES_MS 10 /* the same with sites: stacks come in bursts, and have little room */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */

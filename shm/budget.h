@@ -14,6 +14,7 @@
 #define M6_SITE_GRANULES_MAX_EVERY 3u
 #define M6_SITES_MAX 2048     /* sites (stack and scope) told apart; the last one takes the rest */
 #define M6_SITES_SHOWN 192    /* of these in a snapshot: those that lead in anything */
+#define M6_SITE_MAPS_SHOWN 24 /* sites of mappings in a snapshot */
 #define M6_SITE_FRAMES_MAX 96 /* callers of one site */
 #define M6_SLOTS 1024         /* threads with counters of their own at one time, slot 0 included */
 #define M6_RINGS 160          /* threads with a ring of their own at one time */
