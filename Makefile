@@ -1,10 +1,15 @@
 # mach6: `make` builds all of it into build/. Each part's sources are the files in its folder; no list to keep.
 #   make            the shim, the collector, the tools, the sample game
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
+#   make tests      only build them
 #   make fuzz       the readers of foreign bytes, longer than the tests do (FUZZ_S=600 seconds each)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
+#   make format     put the formatting right
 #   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)
+#   make uninstall  take away what install put there, with the same PREFIX and DESTDIR
+#   make clean      remove build/
+#   make help       this table
 
 PREFIX ?= /usr/local
 VERSION := 0.1.0
@@ -16,8 +21,11 @@ BASE := -std=gnu11 -D_GNU_SOURCE -DMACH6_VERSION='"$(VERSION)"' -I. -pthread -MM
 Q := $(if $(V),,@)
 
 .DELETE_ON_ERROR:
-.PHONY: all check bench lint install clean
+.PHONY: all check bench lint install uninstall clean help
 all:
+help:
+	@sed -n 's/^#   \(make\)/\1/p' Makefile
+	@echo 'Variables: CC, CLANG, CFLAGS, CXXFLAGS, LDFLAGS; V=1 shows each command.'
 
 # One short line a step.
 define say

@@ -38,6 +38,8 @@ static int open_shim(void)
   return -1;
 }
 
+#define CALIBRATE_FDS 64 /* it is started before much is open */
+
 void m6_calibrate_start(struct m6_calibration *c)
 {
   memset(c, 0, sizeof *c);
@@ -60,6 +62,10 @@ void m6_calibrate_start(struct m6_calibration *c)
     dup2(nothing, 0);
     dup2(nothing, 2);
     dup2(ends[1], 1);
+    /* Nothing of ours stays open in it: whoever kills the collector may find this child before its exec, where it would hold on
+     * to locks, pipes and the control socket as if the collector still lived. */
+    for (int fd = 3; fd < CALIBRATE_FDS; fd++)
+      if (fd != shim) close(fd);
     /* Never in the game's way: it has the moments that nobody else wants. */
     sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0});
     sigset_t none;

@@ -191,6 +191,8 @@ void m6_capture_boundary(struct m6_capture *c, struct m6_thread *t, const struct
   t->last_live = unit[3].live;
   t->last_allocs = unit[3].count & M6_COUNT_MASK;
   c->boundaries++;
+  if (c->credit.presented)
+    c->credit.presented(c->credit.arg, c, t->tid, stream, number + c->base_presents[stream], unit[0].clock);
   m6_books_boundary(&c->books, &b);
 }
 

@@ -183,6 +183,7 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   int e = m6_image_guarded(i, drain, &c);
   m6_kernel_drained(i->kernel, i->capture);
   uint32_t stacks = m6_site_side_work(i->sites, i->capture);
+  if (i->dead && i->sites) m6_site_side_finish(i->sites, i->capture);
   if (stacks > got->fullest) got->fullest = stacks;
   if (i->site_interval == 1) got->fullest = 100; /* every allocation: rings and stacks fill within a frame */
   if (e == 0 && i->sites) e = m6_image_guarded(i, look_at_sites, &c);

@@ -29,7 +29,8 @@ const char *m6_end_words(uint32_t reason)
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
-  uint32_t most = M6_POLL_MAX_MS * (o->bounds.governor.at.interval > 1 ? 2 : 1);
+  uint32_t most = (o->options->site_interval ? M6_POLL_SITES_MS : M6_POLL_MAX_MS) *
+                  (o->bounds.governor.at.interval > 1 ? 2 : 1);
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
   return o->poll_ms = (int)(next > most ? most : next);
@@ -58,13 +59,13 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->room = M6_SNAPSHOT_BYTES_MAX;
   o->block = aligned_alloc(64, o->room);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
+  m6_calibrate_start(&o->calibration); /* a fork: before there is a socket to listen at */
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
   if ((error = m6_command_open(&o->commands)) != 0)
     m6_say(M6_VERBOSE, "no control socket: %s; `mach6 on`, `off` and `dump` cannot reach this collector",
            strerror(error));
   else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
-  m6_calibrate_start(&o->calibration);
   return 0;
 }
 
@@ -85,6 +86,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   if (final) m6_kernel_stop(i->kernel);
   if (final) m6_kernel_drained(i->kernel, i->capture);
   const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
+  m6_kernel_budgets(i->kernel, i->kernel && i->kernel->have_frames ? m6_counters_frames_lost(i->kernel->counters) : 0);
   m6_budget_most(M6_BUDGET_CLIENTS, m6_command_clients(&o->commands));
   m6_budget_overrun(M6_BUDGET_CLIENTS, o->commands.refused);
   m6_bounds_fill(&o->bounds, i, final, m6_monotonic_ns());
@@ -109,7 +111,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
     .appendix = appendix,
     .room = kind == M6_SNAPSHOT_LIVE ? M6_SNAPSHOT_LIVE_MAX : o->room,
   };
-  if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish};
+  if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish, m6_site_publish_maps};
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;

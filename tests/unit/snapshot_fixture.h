@@ -364,4 +364,9 @@ static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
   h->publishes = 130;
 }
 
+/* Labels that break whoever prints them as they are, one after the other. */
+#define FX_HOSTILE                                                                                                     \
+  "quote \" and \\ back", "comma, semi; colon:", "new\nline\ttab", "ctrl \x01\x1b[31m red", "%s%n%d", "</script><b>",  \
+    "=cmd()", "\xef\xbf\xbd\xef\xbf\xbd", "", "日本語のラベル"
+
 #endif
