@@ -82,6 +82,7 @@ static void put_sites(struct fx *f)
     row[i].scope_bytes = (uint32_t)strlen(scope);
   }
   f->sites = row;
+  f->maps = &row[1]; /* one, of 1.5 MB in 1500 calls, of which 0.4 MB are left */
   *h = (struct m6_snap_sites){.interval = 4096,
                               .row_count = 3,
                               .sites = 4,
@@ -93,6 +94,12 @@ static void put_sites(struct fx *f)
                               .exact_live = 401000,
                               .peak = 1e6,
                               .samples = 160,
+                              .map_count = 1,
+                              .map_sites = 2,
+                              .maps = 1601,
+                              .maps_dropped = 1,
+                              .maps_made = 1600000,
+                              .maps_live = 400000,
                               .stacks = 3,
                               .stacks_whole = 2,
                               .price_ns = NAN};
