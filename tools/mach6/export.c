@@ -61,11 +61,11 @@ static const struct export_measure *measure_of(struct argp_state *state, const c
 static void check(const struct options *o, struct argp_state *state)
 {
   if (!o->format) argp_error(state, "to which format?  --to " FORMATS);
-  if (o->measure && !o->format->stacks)
+  else if (o->measure && !o->format->stacks)
     argp_error(state, "--of and --cpu go with formats of stacks; %s has all there is", o->format->name);
-  if (o->by_scope && (!o->measure || o->measure->source != EXPORT_SITES))
+  else if (o->by_scope && (!o->measure || o->measure->source != EXPORT_SITES))
     argp_error(state, "--by-scope goes with --of bytes and others of sites");
-  if (o->table && strcmp(o->format->name, "csv") != 0) argp_error(state, "--table goes with --to csv");
+  else if (o->table && strcmp(o->format->name, "csv") != 0) argp_error(state, "--table goes with --to csv");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -144,6 +144,8 @@ int m6_export(int argc, char **argv)
   mach6_stats *s;
   int status;
   dump_parse(&argp, "mach6 export", argc, argv, &o);
+  if (o.format->stacks == export_pprof && !strcmp(o.out, "-") && isatty(STDOUT_FILENO))
+    return say("a profile for pprof is no text: -o FILE writes it into one"), EXIT_USAGE;
   int error = dump_load(o.file, &s, &status);
   if (error) return error;
   char *bytes = NULL;

@@ -23,9 +23,11 @@
 
 __asm__(".section .rodata\n"
         "flame_script: .incbin \"tools/mach6/flame.js\"\n"
-        "flame_script_end: .byte 0\n"
+        "flame_script_end: .balign 4\n"
+        "flame_script_bytes: .long flame_script_end - flame_script\n"
         ".previous\n");
-extern const char flame_script[], flame_script_end[];
+extern const char flame_script[];
+extern const uint32_t flame_script_bytes;
 
 struct box {
   const struct export_node *node;
@@ -62,13 +64,10 @@ static int siblings_by_width(const void *a, const void *b)
   return x->node->index < y->node->index ? -1 : x->node->index > y->node->index;
 }
 
-static int plant(struct flame *f)
+static void plant(struct flame *f)
 {
   const struct export_stacks *x = f->x;
-  uint32_t n = HASH_COUNT(x->nodes);
-  f->box = calloc(n + 1, sizeof *f->box);
-  f->order = malloc((n + 1) * sizeof(struct box *));
-  if (!f->box || !f->order) return ENOMEM;
+  uint32_t n = f->count;
   for (const struct export_node *i = x->nodes; i; i = i->hh.next) {
     f->box[i->index + 1].node = i;
     f->order[i->index] = &f->box[i->index + 1];
@@ -87,14 +86,12 @@ static int plant(struct flame *f)
     up->variance += b->variance;
   }
   f->all = f->box[0].sum;
-  f->count = n;
   qsort(f->order, n, sizeof(struct box *), siblings_by_width);
   for (uint32_t i = n; i-- > 0;) {
     struct box *up = &f->box[parent_of(f->order[i])];
     up->first = i;
     up->count++;
   }
-  return 0;
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------------------- */
@@ -300,7 +297,7 @@ static void heading(struct flame *f)
           "go back.</text>\n",
           y);
   fprintf(f->to,
-          "<text id=\"reset\" class=\"button\" x=\"700\" y=\"24\" style=\"display:none\">back to all</text>\n"
+          "<text id=\"reset\" class=\"button\" x=\"840\" y=\"24\" style=\"display:none\">back to all</text>\n"
           "<foreignObject id=\"search\" x=\"940\" y=\"8\" width=\"250\" height=\"24\" style=\"display:none\">"
           "<input xmlns=\"http://www.w3.org/1999/xhtml\" id=\"find\" type=\"search\" placeholder=\"search (press /)\" "
           "style=\"width:240px;box-sizing:border-box\"/></foreignObject>\n"
@@ -341,7 +338,7 @@ static int draw(struct flame *f, FILE *whole)
             WIDTH, y + 44, WIDTH, y + 44);
     fwrite(body, 1, n, whole);
     fputs("<script><![CDATA[\n", whole);
-    fwrite(flame_script, 1, (size_t)(flame_script_end - flame_script), whole);
+    fwrite(flame_script, 1, flame_script_bytes, whole);
     fputs("]]></script>\n</svg>\n", whole);
   }
   free(body);
@@ -350,10 +347,15 @@ static int draw(struct flame *f, FILE *whole)
 
 int export_flame(const struct export_stacks *x, FILE *to)
 {
-  struct flame f = {.x = x, .page = {.utf8 = 1}};
-  int error = plant(&f);
-  if (!error) error = draw(&f, to);
-  free(f.box);
-  free(f.order);
+  uint32_t n = HASH_COUNT(x->nodes);
+  struct box *box = calloc(n + 1, sizeof *box), **order = malloc((n + 1) * sizeof(struct box *));
+  struct flame f = {.x = x, .page = {.utf8 = 1}, .box = box, .order = order, .count = n};
+  int error = ENOMEM;
+  if (box && order) {
+    plant(&f);
+    error = draw(&f, to);
+  }
+  free(box);
+  free(order);
   return error;
 }

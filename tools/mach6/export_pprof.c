@@ -273,7 +273,7 @@ static void comments(struct pprof *p)
 /* RFC 1952, without a name or a time: the same profile is the same file. */
 static int zip(const struct wire *w, FILE *to)
 {
-  unsigned char out[16384];
+  unsigned char out[16384] = {0};
   z_stream z = {.next_in = w->bytes, .avail_in = (uInt)w->n};
   int state = deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
   if (state != Z_OK || w->n > UINT32_MAX) return state == Z_OK ? deflateEnd(&z), EFBIG : ENOMEM;

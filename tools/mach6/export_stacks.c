@@ -159,8 +159,8 @@ static int add(struct export_stacks *x, const struct export_node *node, struct e
 static int from_scopes(struct export_stacks *x)
 {
   const mach6_node *all = x->of->nodes;
-  struct export_node **node = calloc(x->of->snap->node_count, sizeof *node);
-  const char **part = calloc(x->of->snap->node_count, sizeof *part);
+  struct export_node **node = calloc(x->of->snap->node_count, sizeof(struct export_node *));
+  const char **part = calloc(x->of->snap->node_count, sizeof(const char *));
   int error = node && part ? 0 : ENOMEM;
   const mach6_node *n = mach6_node_first_child(all) ? export_next(all, all) : NULL;
   for (; n && !error; n = export_next(n, all)) {

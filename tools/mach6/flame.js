@@ -36,6 +36,7 @@
     });
     reset.style.display = z === frames[0] ? 'none' : '';
     document.getElementById('search').setAttribute('x', width - 260);
+    reset.setAttribute('x', width - 360);
     found.setAttribute('x', width - 10);
   }
 

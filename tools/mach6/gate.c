@@ -91,7 +91,9 @@ static double value_of(size_t metric, const struct subject *x)
   size_t i = 0;
 #define PICK(name, unit, per_frame, expression, what)                                                                  \
   if (i++ == metric) return expression;
-  METRICS(PICK, PICK)
+#define PICK_NODE(name, unit, per_frame, expression, what)                                                             \
+  if (i++ == metric) return x->node ? (expression) : NAN;
+  METRICS(PICK, PICK_NODE)
   return NAN;
 }
 
@@ -155,7 +157,10 @@ static void add_bound(struct options *o, struct argp_state *state, const char *a
     argp_error(state, "%s %s: the value is %s%s, not '%s'", option, arg, units_of(metrics[m].unit),
                metrics[m].per_frame ? ", with /frame after it if you like" : "", equals + 1);
   struct bound *more = realloc(o->bound, (o->count + 1) * sizeof *more);
-  if (!more) argp_error(state, "out of memory");
+  if (!more) {
+    argp_error(state, "out of memory");
+    return;
+  }
   o->bound = more;
   o->bound[o->count++] = b;
 }
