@@ -64,7 +64,7 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
     m6_say(M6_VERBOSE, "no control socket: %s; `mach6 on`, `off` and `dump` cannot reach this collector",
            strerror(error));
   else m6_watch_add(&o->watch, o->watch.command = o->commands.fd);
-  m6_calibrate_start(&o->calibration);
+  m6_calibrate_start(&o->calibration, options->level != M6_LEVEL_MEMORY);
   return 0;
 }
 
@@ -82,6 +82,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   m6_image_look(i);
   int final = kind == M6_SNAPSHOT_FINAL;
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
+  if (i->kernel) i->kernel->measured = o->calibration.kernel;
   if (final) m6_kernel_stop(i->kernel);
   if (final) m6_kernel_drained(i->kernel, i->capture);
   const struct m6_appendix *appendix = m6_kernel_view(i->kernel, i->capture, final); /* before its own cost is read */
