@@ -252,7 +252,9 @@ static void publish_run(void *arg, int final, uint32_t reason)
   else if (final && reason == M6_END_EXIT && main->end_reason != M6_END_NONE)
     s.end_reason = main->end_reason; /* exec, say */
   if (main->capture == NULL) {
-    if (main->segment == NULL || m6_image_capture(main) != 0) return;
+    struct m6_control now; /* its segment has its name a moment before it begins to collect */
+    if (main->segment == NULL || m6_control_read(main, &now) != 0 || (now.state == M6_INERT && !main->dead)) return;
+    if (m6_image_capture(main) != 0) return;
     m6_image_sample(main, main->dead);
   }
   s.images_other = (uint32_t)(r->dead_images + r->count - 1);
