@@ -4,6 +4,8 @@
 #ifndef M6_BPF_FRAMES_H
 #define M6_BPF_FRAMES_H
 
+#include "../shm/budget.h"
+
 #include <linux/types.h>
 
 /* Why a thread is off its CPU, though it could not run: the syscall that it is in, or none. */
@@ -42,7 +44,5 @@ struct m6_kernel_frame {
 };
 _Static_assert(sizeof(struct m6_kernel_reading) == 144 && sizeof(struct m6_kernel_frame) == 312,
                "as both sides have it");
-
-#define M6_FRAMES_RING_BYTES (4u << 20) /* DESIGN's budget for the kernel ring buffer: some 13,000 boundaries */
 
 #endif

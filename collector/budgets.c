@@ -91,6 +91,8 @@ int m6_budget_option(const char *text, char *why, size_t room)
                     r->kind == M6_BUDGET_LOWER ? "raised" : "shortened", r->kind == M6_BUDGET_LOWER ? "cap" : "least",
                     (double)r->cap / s->factor, s->text, value),
            -1;
+  if (id == M6_BUDGET_SAMPLES_PERIOD && cap > M6_SAMPLES_PERIOD_MAX_MS)
+    return snprintf(why, room, "%s is at most %d ms", r->name, M6_SAMPLES_PERIOD_MAX_MS), -1;
   now[id].cap = cap;
   return 0;
 }

@@ -3,6 +3,8 @@
  * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds an interval, lengthen it); none can raise it. Some
  * are fixed by the layout that both processes share and cannot be lowered. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
+ * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
+ * its own and ends itself; probe.ttl counts where a session's frames are the calls of a function (--frame-symbol).
  * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given.
  */
 #ifndef M6_BUDGETS_H
@@ -30,8 +32,16 @@ enum m6_budget_kind {
     "seconds whose metrics are kept; later ones overwrite")                                                            \
   X(GROWTH, "retained.growth", COUNT, FIXED, M6_GROWTH_RETAINED, "memory-growth events kept")                          \
   X(STALLS, "retained.stalls", COUNT, FIXED, M6_STALLS_RETAINED, "stall intervals kept")                               \
-  X(SAMPLES, "samples.retained", COUNT, FIXED, M6_SAMPLES_RETAINED, "CPU samples kept with their time")                \
-  X(DUMP, "dump.bytes", BYTES, FIXED, M6_DUMP_BYTES, "a dump; what does not fit is counted in it")                     \
+  X(SAMPLES, "samples.retained", COUNT, LOWER, M6_SAMPLES_RETAINED, "CPU samples kept with their time")                \
+  X(SAMPLES_LITE, "samples.lite", HZ, LOWER, M6_SAMPLES_HZ_LITE, "CPU samples a second of a thread's time, at lite")   \
+  X(SAMPLES_FULL, "samples.full", HZ, LOWER, M6_SAMPLES_HZ_FULL, "the same at level full")                                            \
+  X(SAMPLES_PERIOD, "samples.period", MS, FLOOR, M6_SAMPLES_PERIOD_MIN_MS,                                             \
+    "between two samples of a thread, with or without privileges")                                                     \
+  X(KERNEL_RING, "kernel.ring", BYTES, FIXED, M6_KERNEL_RING_BYTES,                                                    \
+    "ring buffers that the kernel writes; full ones drop")                                                             \
+  X(PROBE_TTL, "probe.ttl", MS, FIXED, M6_PROBE_TTL_MAX_S * 1000ull, "how long one function may be probed")            \
+  X(DUMP, "dump.bytes", BYTES, LOWER, M6_DUMP_BYTES, "a dump; what does not fit is counted in it")                     \
+  X(DUMP_OBJECT, "dump.object", BYTES, FIXED, M6_DUMP_OBJECT_BYTES, "one object in it")                                \
   X(SPIKES, "frames.spikes", COUNT, LOWER, M6_SPIKES_RETAINED, "spikes kept, the worst")                               \
   X(NODES, "tree.nodes", COUNT, LOWER, M6_NODES_MAX, "nodes of the tree; the rest is under (other)")                   \
   X(HEAP, "heap.interval", MS, FLOOR, M6_HEAP_INTERVAL_S * 1000ull, "between two measurements of the whole heap")      \

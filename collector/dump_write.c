@@ -1,12 +1,14 @@
 /* dump_write.c - see dump_write.h. The steps are a table: each starts one operation, and the next begins when it is done. */
 #include "dump_write.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -30,7 +32,7 @@ struct m6_dump {
   size_t object_bytes, object_room, object_done;
   const char *ahead; /* the next one; NULL: not encoded yet */
   ssize_t ahead_bytes;
-  uint64_t at;
+  uint64_t at, largest;
 };
 
 /* The folder and the name of what `path` is or points to; 0 or an errno. */
@@ -68,7 +70,28 @@ static int temporary(struct m6_dump *d, int create, mode_t mode)
   return e;
 }
 
-/* Opens folder and file. */
+/* What a collector that was killed between naming and renaming has left beside this name: a file that nobody has locked. */
+static void clear_away(const struct m6_dump *d)
+{
+  char start[NAME_MAX + 1];
+  int n = snprintf(start, sizeof start, ".%.*s.mach6-", NAME_MAX - 20, d->name);
+  int fd = openat(d->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  if (dir == NULL && fd >= 0) close(fd);
+  for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+    struct stat st;
+    if (strncmp(e->d_name, start, (size_t)n) != 0 || strspn(e->d_name + n, "0123456789abcdef") != 8 || e->d_name[n + 8])
+      continue;
+    int left = openat(d->folder, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (left < 0) continue;
+    if (fstat(left, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(left, LOCK_EX | LOCK_NB) == 0)
+      unlinkat(d->folder, e->d_name, 0);
+    close(left);
+  }
+  if (dir) closedir(dir);
+}
+
+/* Opens folder and file, which is locked as long as it is open: clear_away() leaves it. */
 static int place(struct m6_dump *d, const char *path)
 {
   char whole[PATH_MAX], *name = whole;
@@ -79,9 +102,11 @@ static int place(struct m6_dump *d, const char *path)
   name[0] = 0;
   d->folder = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (d->folder < 0) return errno;
+  clear_away(d);
   mode_t mode = fstatat(d->folder, d->name, &st, 0) == 0 ? st.st_mode & 0777 : 0666;
   d->fd = openat(d->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (d->fd >= 0) {
+    flock(d->fd, LOCK_EX | LOCK_NB);
     if (mode != 0666) fchmod(d->fd, mode);
     snprintf(d->self, sizeof d->self, "/proc/self/fd/%d", d->fd);
     if (access(d->self, F_OK) == 0) return 0;
@@ -89,7 +114,13 @@ static int place(struct m6_dump *d, const char *path)
     d->fd = -1;
     d->self[0] = 0;
   }
-  return temporary(d, 1, mode);
+  for (int i = 0;; i++) {
+    if ((e = temporary(d, 1, mode)) != 0 || i == 3) return e;
+    flock(d->fd, LOCK_EX | LOCK_NB);
+    if (fstat(d->fd, &st) != 0 || st.st_nlink != 0) return 0;
+    close(d->fd); /* another one took it for a leftover, in the moment before it was locked */
+    d->fd = -1;
+  }
 }
 
 static void leave(struct m6_dump *d)
@@ -169,6 +200,7 @@ static int write_next(struct m6_dump *d)
   memcpy(d->object, d->ahead, (size_t)d->ahead_bytes);
   d->object_bytes = (size_t)d->ahead_bytes;
   d->object_done = 0;
+  if (d->object_bytes > d->largest) d->largest = d->object_bytes;
   d->ahead = NULL;
   write_rest(d);
   return 0;
@@ -244,6 +276,7 @@ int m6_dump_error(const struct m6_dump *d, const char **tried)
   return d->error;
 }
 uint64_t m6_dump_bytes(const struct m6_dump *d) { return d->at; }
+uint64_t m6_dump_largest(const struct m6_dump *d) { return d->largest; }
 uint64_t m6_dump_lacking(const struct m6_dump *d) { return m6_dump_left_out(d->encoder); }
 int m6_dump_refused(const struct m6_dump *d) { return d->refused; }
 

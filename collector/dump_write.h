@@ -8,7 +8,8 @@
  *
  * The block goes to a file without a name in the target's folder (O_TMPFILE), or to .NAME.mach6-XXXXXX beside it where the file
  * system has none; that is synced, gets a name, is renamed to its target, and the folder is synced. So an older file of that name stays until the
- * new one is whole and on the disk, and whatever ends the collector leaves nothing half. A link is followed: what it points to is
+ * new one is whole and on the disk, and whatever ends the collector leaves nothing half under that name. A collector that is killed between
+ * naming and renaming leaves the temporary name; the next dump of the same name removes what nobody holds a lock on. A link is followed: what it points to is
  * replaced. Only regular files are replaced.
  *
  * Promise: begin and poll do not wait for the disk; one turn encodes at most one object (a few ms). Memory: two objects.
@@ -37,6 +38,7 @@ enum m6_dump_state m6_dump_finish(struct m6_dump *d, int (*stop)(void *), void *
 /* After FAILED: the errno, and what was tried ("write", "sync", "rename"). */
 int m6_dump_error(const struct m6_dump *d, const char **tried);
 uint64_t m6_dump_bytes(const struct m6_dump *d);   /* written so far */
+uint64_t m6_dump_largest(const struct m6_dump *d); /* bytes of the largest object so far */
 uint64_t m6_dump_lacking(const struct m6_dump *d); /* rows that did not fit */
 int m6_dump_refused(const struct m6_dump *d); /* the errno that closed io_uring; 0: it is used, or was not asked for */
 /* At any time: what is not done is given up, and leaves nothing. */

@@ -10,11 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../shm/budget.h"
 #include "kernel_object.h"
 #include "kernel_uprobe.h"
 
-#define M6_PROBE_TTL_S 30
-#define M6_PROBE_TTL_MAX_S 300
 #define M6_PROBE_READ_MS 1000 /* at most one read of the counters in this time */
 
 struct m6_probe {

@@ -327,6 +327,13 @@ int m6_samples_totals(struct m6_samples *s, void (*each)(void *, const struct m6
   return s->st.tier == M6_SAMPLES_BPF ? m6_samples_bpf_totals(s, each, arg) : m6_samples_perf_totals(s, each, arg);
 }
 
+uint64_t m6_samples_ring_bytes(const struct m6_samples *s)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < s->ring_count; i++) bytes += s->rings[i].page ? s->rings[i].bytes : 0;
+  return bytes;
+}
+
 void m6_samples_pause(struct m6_samples *s, int pause)
 {
   for (uint32_t i = 0; i < s->events.n; i++)

@@ -125,6 +125,8 @@ int m6_samples_totals(struct m6_samples *s, void (*each)(void *arg, const struct
 const uint64_t *m6_samples_stack(struct m6_samples *s, uint64_t id, uint32_t *frames);
 /* The thread's name at its last sample; "" when not known. Holds until the next call. */
 const char *m6_samples_thread(struct m6_samples *s, uint32_t tid);
+/* Of all ring buffers between the kernel and this process; 0 where there are none. */
+uint64_t m6_samples_ring_bytes(const struct m6_samples *s);
 /* Stops sampling; what was taken can still be read. */
 void m6_samples_stop(struct m6_samples *s);
 /* No samples until it is taken back; threads that are born meanwhile follow. */

@@ -4,6 +4,7 @@
  * place, for the rest. Rows that find no room are left out and counted.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +92,7 @@ static void put_threads(struct m6_kernel_view *v)
   uint32_t count = 0;
   const struct m6_thread_counters *rows = NULL;
   if (k->counters) rows = k->counters->threads, count = k->counters->thread_count;
-  else if (k->proc) rows = m6_proc_threads_rows(k->proc, &count);
+  else if (k->proc) rows = m6_kernel_switches_rows(v->k, &count);
   free(v->threads);
   v->threads = calloc(count + 1, sizeof *v->threads);
   if (v->threads == NULL) return;
@@ -115,7 +116,8 @@ static void put_threads(struct m6_kernel_view *v)
                                  .waits = c->waits};
     _Static_assert(sizeof t->latency == sizeof c->latency, "one histogram");
     memcpy(t->latency, c->latency, sizeof t->latency);
-    memcpy(t->off_by, c->off_by, sizeof t->off_by);
+    memcpy(t->off_by, c->off_by, sizeof c->off_by);
+    if (k->switching.switches) m6_kernel_unname(t->off_by);
     v->head.minor += t->minor;
     v->head.major += t->major;
     t->samples = m6_kernel_samples(k, (uint32_t)c->own_tid);
@@ -247,27 +249,6 @@ static void put_samples(struct m6_kernel_view *v, int final)
   put_folded(v);
 }
 
-/* What the programs in the kernel took from the target: events at a price each. The prices are those of the machines that this was
- * made on, by tests/bench/run kernel and other; the kernel's own run_time_ns is too low by far, and needs root. */
-#define PRICE_SWITCH_NS 700u /* a slice: its wake-up, its way in and out */
-#define PRICE_CALL_NS 1100u
-#define PRICE_BOUNDARY_NS 5000u /* a present's entry and its return */
-#define PRICE_SAMPLE_NS 12000u
-#define PRICE_STACK_NS 15000u /* more, where the stack is copied */
-
-static uint64_t cost(const struct m6_kernel_view *v)
-{
-  const struct m6_kernel_side *k = v->k;
-  uint64_t ns = v->head.samples_taken * (PRICE_SAMPLE_NS + (v->head.unwound ? PRICE_STACK_NS : 0));
-  if (k->counters == NULL) return ns;
-  ns += k->boundaries * PRICE_BOUNDARY_NS;
-  for (unsigned i = 0; i < k->counters->thread_count; i++) {
-    const struct m6_thread_counters *t = &k->counters->threads[i];
-    ns += t->counted[M6_SLICES] * PRICE_SWITCH_NS + t->calls * PRICE_CALL_NS;
-  }
-  return ns;
-}
-
 /* ---- into the block ---------------------------------------------------------------------------------------------- */
 
 static const char *text_of(void *arg, uint32_t *bytes)
@@ -393,10 +374,13 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   v->appendix = (struct m6_appendix){v, text_of, append};
   v->text_bytes = 0;
   v->folded_bytes = 0;
-  v->head = (struct m6_snap_kernel){.counters = k->counters ? M6_KERNEL_BPF
-                                                : k->proc   ? M6_KERNEL_PROC
-                                                            : M6_KERNEL_NONE,
-                                    .frames = k->have_frames ? M6_KERNEL_BPF : M6_KERNEL_NONE,
+  v->head = (struct m6_snap_kernel){.counters = k->counters             ? M6_KERNEL_BPF
+                                                : k->switching.switches ? M6_KERNEL_PERF
+                                                : k->proc               ? M6_KERNEL_PROC
+                                                                        : M6_KERNEL_NONE,
+                                    .frames = k->have_frames          ? M6_KERNEL_BPF
+                                              : k->switching.switches ? M6_KERNEL_PERF
+                                                                      : M6_KERNEL_NONE,
                                     .syscalls = k->counters && k->level == M6_LEVEL_FULL};
   if (k->samples) {
     v->head.samples = k->sampling.tier == M6_SAMPLES_BPF ? M6_KERNEL_BPF : M6_KERNEL_PERF;
@@ -410,8 +394,18 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   put_calls(v);
   put_samples(v, final);
   name_threads(v);
-  v->head.kernel_ns = cost(v);
-  v->head.faults = k->counters ? M6_KERNEL_BPF : k->have_faults ? M6_KERNEL_PERF : v->head.counters;
+  v->head.kernel_ns = m6_kernel_cost(k, v->head.samples_taken, v->head.unwound != 0);
+  struct m6_kernel_price price = m6_kernel_prices(&k->measured, v->head.unwound != 0);
+  v->head.price_switch_ns = k->counters ? price.switch_ns : k->switching.switches ? price.record_ns * 2 : NAN;
+  v->head.price_call_ns = v->head.syscalls ? price.call_ns : NAN;
+  v->head.price_boundary_ns = k->have_frames ? price.boundary_ns : NAN;
+  v->head.price_sample_ns = k->samples ? price.sample_ns : NAN;
+  v->head.prices_measured = (k->measured.record > 0) + (k->measured.sample > 0) + (k->measured.stack > 0) +
+                            (k->measured.probe > 0);
+  v->head.faults = k->counters      ? M6_KERNEL_BPF
+                   : k->have_faults ? M6_KERNEL_PERF
+                   : k->proc        ? M6_KERNEL_PROC
+                                    : M6_KERNEL_NONE;
   if (k->have_faults) {
     v->head.minor = k->minor;
     v->head.major = k->major;
@@ -420,5 +414,9 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   if (k->counters)
     for (int i = 0; i < M6_COUNTERS_LOSSES; i++) v->head.counters_lost += k->counters->lost[i];
   if (k->have_frames) v->head.frames_lost = m6_counters_frames_lost(k->counters);
+  if (k->switching.switches) {
+    v->head.frames_lost = k->switching.lost;
+    v->head.counters_lost += m6_switches_lost(k->switching.switches);
+  }
   return &v->appendix;
 }

@@ -15,14 +15,16 @@
 #define FILE_BYTES (M6_STATS_PLACES_OFFSET + 2u * (size_t)M6_SNAPSHOT_LIVE_MAX)
 #define RESERVE_STEP 65536u /* tmpfs pages are reserved so many bytes at a time */
 
-int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
+static int make(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid, int nameless)
 {
   char path[128];
   memset(l, 0, sizeof *l);
   snprintf(l->file, sizeof l->file, M6_STATS_PREFIX "%d.%llx", (int)pid, (unsigned long long)load_ns);
   snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", l->file);
   unlink(path); /* a former collector's; if it is somebody else's this fails, and so does the next */
-  l->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  /* Without a name at first: killed half-way, nothing is left. */
+  l->fd = nameless ? open(M6_SEGMENT_DIR, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600)
+                   : open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (l->fd < 0) return errno;
   int e = 0;
   flock(l->fd, LOCK_EX | LOCK_NB); /* says to m6_reap that it is in use */
@@ -35,17 +37,28 @@ int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
     p = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, l->fd, 0);
     if (p == MAP_FAILED) e = errno;
   }
-  if (e) {
-    unlink(path);
-    close(l->fd);
-    l->fd = -1;
-    return e;
+  if (e == 0) {
+    l->head = p;
+    l->head->version = M6_SNAPSHOT_VERSION;
+    l->head->place_bytes = M6_SNAPSHOT_LIVE_MAX;
+    l->head->collector_pid = (uint32_t)getpid();
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", l->fd);
+    if (!nameless || linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0) return 0;
+    e = errno;
+    munmap(p, FILE_BYTES);
+    l->head = NULL;
   }
-  l->head = p;
-  l->head->version = M6_SNAPSHOT_VERSION;
-  l->head->place_bytes = M6_SNAPSHOT_LIVE_MAX;
-  l->head->collector_pid = (uint32_t)getpid();
-  return 0;
+  if (!nameless) unlink(path);
+  close(l->fd);
+  l->fd = -1;
+  return e;
+}
+
+int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid)
+{
+  int e = make(l, pid, load_ns, uid, 1);
+  return e == 0 || e == ENOSPC ? e : make(l, pid, load_ns, uid, 0); /* no O_TMPFILE, or no /proc to name it by */
 }
 
 struct write {

@@ -27,6 +27,7 @@ static int say_end(const struct m6_dump *d, const char *path, enum m6_dump_state
   if (state == M6_DUMP_DONE) {
     uint64_t lacking = m6_dump_lacking(d);
     m6_budget_most(M6_BUDGET_DUMP, m6_dump_bytes(d));
+    m6_budget_most(M6_BUDGET_DUMP_OBJECT, m6_dump_largest(d));
     m6_budget_overrun(M6_BUDGET_DUMP, lacking);
     m6_say(M6_VERBOSE, "dump of %" PRIu64 " bytes in %s", m6_dump_bytes(d), path);
     if (lacking) m6_say(M6_NORMAL, "%" PRIu64 " rows did not fit into the dump %s; it says so", lacking, path);
@@ -62,7 +63,7 @@ void m6_outlets_dump_final(struct m6_outlets *o)
   if (path == NULL) return;
   signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error like others */
   m6_outlets_dump_end(o);
-  int e = m6_dump_begin(o->block, &(struct m6_dump_options){.path = path}, &d);
+  int e = m6_dump_begin(o->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)}, &d);
   if (e) {
     m6_say(M6_QUIET, "no dump: %s: %s; what was there before is as it was", path, strerror(e));
   } else {
@@ -82,7 +83,8 @@ int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_se
   if ((x->path = strdup(path)) == NULL) return ENOMEM;
   signal(SIGXFSZ, SIG_IGN);
   m6_outlets_build(o, i, s, M6_SNAPSHOT_WHOLE, x->block);
-  int e = m6_dump_begin(x->block, &(struct m6_dump_options){.path = path}, &x->dump);
+  int e = m6_dump_begin(x->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)},
+                        &x->dump);
   if (e) m6_outlets_dump_end(o);
   else say_refused(o, x->dump);
   return e;

@@ -32,6 +32,7 @@ struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
   uint64_t run_token;       /* 0: attach */
+  const char *shim;         /* of a run: the file that its programs load; NULL: not known */
   const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */

@@ -206,7 +206,8 @@ static int unlink_free(const char *file, int young_is_kept)
   return gone;
 }
 
-/* Whose live stats are these? 0: nobody's; -1 when that cannot be known. */
+/* Whose live stats are these? 0: nobody's, or not told yet; -1 when that cannot be known. A collector puts its pid there before anything
+ * is published, and so before the magic. */
 static pid_t stats_collector(const char *file)
 {
   char path[320];
@@ -216,7 +217,8 @@ static pid_t stats_collector(const char *file)
   if (fd < 0) return -1;
   ssize_t n = pread(fd, &h, sizeof h, 0);
   close(fd);
-  return n < (ssize_t)sizeof h || h.magic != M6_STATS_MAGIC || h.collector_pid > INT32_MAX ? 0 : (pid_t)h.collector_pid;
+  if (n < (ssize_t)sizeof h || (h.magic != M6_STATS_MAGIC && h.magic != 0)) return 0;
+  return h.collector_pid > INT32_MAX ? 0 : (pid_t)h.collector_pid;
 }
 
 /* Live stats are of use while their collector lives. The files of one collector, or (0) of all that are gone. */

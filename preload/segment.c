@@ -149,16 +149,27 @@ static uint64_t pid_namespace(void)
   return stat("/proc/self/ns/pid", &s) == 0 ? (uint64_t)s.st_ino : 0;
 }
 
-/* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done. */
-static int make_file(const char **what)
+static void forget_file(void *at, int nameless)
+{
+  m6_seg = NULL;
+  memset(present_pages, 0, sizeof present_pages);
+  if (at != MAP_FAILED) syscall(SYS_munmap, at, M6_SEGMENT_BYTES);
+  if (!nameless) syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+
+/* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done; *file is open then
+ * and m6_seg there, or neither. */
+static int make_file(const char **what, int nameless, int *file)
 {
   int e = 0, fd;
   struct rlimit limit;
   *what = "cannot create a segment in " M6_SEGMENT_DIR;
+  *file = -1;
   /* Growing a file beyond RLIMIT_FSIZE is a signal, not an error. */
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < M6_SEGMENT_BYTES) return EFBIG;
-  fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return errno;
+  if (nameless) fd = (int)syscall(SYS_openat, AT_FDCWD, M6_SEGMENT_DIR, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  else fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return nameless ? EOPNOTSUPP : errno;
   if (syscall(SYS_fchmod, fd, 0600) || ftruncate(fd, M6_SEGMENT_BYTES)) e = errno; /* umask 0777 has made it mode 0 */
   void *at = MAP_FAILED;
   if (!e) {
@@ -175,11 +186,12 @@ static int make_file(const char **what)
     if (e == EINVAL && (e = posix_fallocate(fd, 0, M6_SEGMENT_BYTES)) == 0)
       memset(present_pages, 0xff, sizeof present_pages);
   }
+  if (!e) {
+    *file = fd;
+    return 0;
+  }
   syscall(SYS_close, fd);
-  if (!e) return 0;
-  m6_seg = NULL;
-  if (at != MAP_FAILED) syscall(SYS_munmap, at, M6_SEGMENT_BYTES);
-  syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+  forget_file(at, nameless);
   return e;
 }
 
@@ -240,24 +252,8 @@ static void remove_former(const char *own_name, size_t prefix, uint64_t namespac
   if (dir >= 0) syscall(SYS_close, dir);
 }
 
-int m6_segment_create(void)
+static void fill_header(int pid, uint64_t load, uint64_t namespace)
 {
-  struct text t = {path, path + sizeof path - 1};
-  uint64_t load = boot_time_ns();
-  const char *what;
-  int e, pid = (int)syscall(SYS_getpid);
-  put(&t, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX);
-  put_number(&t, (unsigned)pid, 10);
-  put(&t, ".");
-  char *own_name = path + sizeof M6_SEGMENT_DIR;
-  uint64_t namespace = pid_namespace();
-  size_t prefix = (size_t)(t.at - own_name);
-  put_number(&t, load, 16);
-  if (namespace) remove_former(own_name, prefix, namespace);
-  if ((e = make_file(&what)) != 0) {
-    m6_reason(m6_options.run, what, e);
-    return e;
-  }
   struct m6_header *h = m6_seg;
   h->version = M6_LAYOUT_VERSION;
   h->pointer_bits = sizeof(void *) * 8;
@@ -278,6 +274,43 @@ int m6_segment_create(void)
   if (program_invocation_short_name) strncpy(h->name, program_invocation_short_name, sizeof h->name - 1);
   current_break = (const uintptr_t *)m6_next("__curbrk");
   m6_publish(&h->magic, M6_SEGMENT_MAGIC);
+}
+
+int m6_segment_create(void)
+{
+  struct text t = {path, path + sizeof path - 1};
+  uint64_t load = boot_time_ns();
+  const char *what;
+  int e, pid = (int)syscall(SYS_getpid);
+  put(&t, M6_SEGMENT_DIR "/" M6_SEGMENT_PREFIX);
+  put_number(&t, (unsigned)pid, 10);
+  put(&t, ".");
+  char *own_name = path + sizeof M6_SEGMENT_DIR;
+  uint64_t namespace = pid_namespace();
+  size_t prefix = (size_t)(t.at - own_name);
+  put_number(&t, load, 16);
+  if (namespace) remove_former(own_name, prefix, namespace);
+  /* It gets its name when it is whole, so that of a target which is killed before that nothing stays. Where a nameless file cannot be had,
+   * or not be named (no /proc), it has its name from the beginning. */
+  int fd;
+  e = make_file(&what, 1, &fd);
+  if (!e) {
+    char self[32] = "/proc/self/fd/";
+    struct text s = {self + strlen(self), self + sizeof self - 1};
+    put_number(&s, (unsigned)fd, 10);
+    fill_header(pid, load, namespace);
+    if (syscall(SYS_linkat, AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) {
+      syscall(SYS_close, fd);
+      forget_file(m6_seg, 1);
+      e = EOPNOTSUPP;
+    }
+  }
+  if (e == EOPNOTSUPP && (e = make_file(&what, 0, &fd)) == 0) fill_header(pid, load, namespace);
+  if (e) {
+    m6_reason(m6_options.run, what, e);
+    return e;
+  }
+  syscall(SYS_close, fd);
   return 0;
 }
 

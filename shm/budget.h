@@ -41,7 +41,9 @@
 #define M6_NODES_MAX 8192       /* nodes of one tree; what comes later goes to "(other)" */
 #define M6_SCOPE_DEPTH_MAX 1024 /* open scopes of one thread that are told apart */
 
-#define M6_KERNEL_RING_BYTES (4u << 20) /* what the kernel writes for one session, all ring buffers together */
+#define M6_KERNEL_RING_BYTES (4u << 20) /* what the kernel writes for one session, all ring buffers together: */
+#define M6_FRAMES_RING_BYTES (1u << 20) /* boundaries, some 3,000 */
+#define M6_SAMPLES_RING_BYTES (2u << 20) /* CPU samples; as much again for switches, where boundaries have no ring */
 #define M6_SAMPLES_RETAINED 10000     /* CPU samples kept with their time, and different stacks kept, of one session */
 #define M6_SAMPLES_STACK_MAX 127      /* frames of one stack; the kernel's own default */
 #define M6_SAMPLES_STACK_BYTES 16384u /* of a thread's stack copied with a sample, where it is unwound afterwards */
@@ -49,6 +51,9 @@
 #define M6_SAMPLES_HZ_FULL 99
 #define M6_SAMPLES_PERIOD_MIN_MS 10 /* of the sampler that needs no capability */
 #define M6_SAMPLES_PERIOD_MAX_MS 1000
+
+#define M6_PROBE_TTL_S 30 /* of `mach6 probe`, unless told otherwise */
+#define M6_PROBE_TTL_MAX_S 300
 
 #define M6_HEAP_INTERVAL_S 30 /* seconds at least between two measurements of the whole heap */
 #define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */

@@ -66,6 +66,8 @@ static void the_designs_numbers(void **state)
               {"frames.median_min", 10}, {"heap.interval", 30000},    {"heap.pending", 1},
               {"rings.bytes", 4194304},  {"retained.buckets", 300},   {"retained.growth", 300},
               {"retained.stalls", 512},  {"samples.retained", 10000}, {"dump.bytes", 52428800},
+              {"samples.lite", 49},      {"samples.full", 99},        {"samples.period", 10},
+              {"kernel.ring", 4194304},  {"probe.ttl", 300000},       {"dump.object", 1048576},
               {"overhead.memory", 5000}, {"overhead.lite", 10000},    {"overhead.full", 30000}};
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) assert_int_equal(row(want[i].name)->cap, want[i].cap);
 }
@@ -83,7 +85,8 @@ static void an_option_lowers_and_none_raises(void **state)
     assert_int_equal(row(r->name)->cap, r->cap);
     snprintf(text, sizeof text, "%s=%.6f%s", r->name, (double)r->cap / f * (floor ? 2 : 0.5), unit[r->unit]);
     assert_int_equal(option(text), r->kind == M6_BUDGET_FIXED ? -1 : 0);
-    if (r->kind != M6_BUDGET_FIXED) assert_int_equal(row(r->name)->cap, (uint64_t)((double)r->cap * (floor ? 2 : 0.5)));
+    if (r->kind != M6_BUDGET_FIXED)
+      assert_int_equal(row(r->name)->cap, (uint64_t)llround((double)r->cap * (floor ? 2 : 0.5)));
     snprintf(text, sizeof text, "%s=%.6f%s", r->name, (double)r->cap / f, unit[r->unit]);
     assert_int_equal(option(text), r->kind == M6_BUDGET_FIXED ? -1 : 0); /* the constant itself is no raise */
   }
@@ -106,6 +109,12 @@ static void what_an_option_does_not_take(void **state)
                                     "overhead.memory=0.1",
                                     "frames.retained=5s",
                                     "rings.bytes=1MiB",
+                                    "kernel.ring=1MiB",
+                                    "samples.lite=10",
+                                    "samples.lite=50Hz",
+                                    "samples.period=5ms",
+                                    "samples.period=2s",
+                                    "dump.bytes=51MiB",
                                     "session.ttl=5s "};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(option(bad[i]), -1);
   assert_int_equal(option("session.ttl=2.5s"), 0);
