@@ -22,13 +22,13 @@ void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_want
   double budget[3];
   for (int l = 0; l < 3; l++) budget[l] = (double)m6_budget_cap(overhead[l]) / 1e6;
   m6_budget_begin();
-  m6_governor_begin(&b->governor, (enum m6_level)level, budget, now_ns);
+  m6_governor_begin(&b->governor, (enum m6_level)level, budget, b->site_interval, now_ns);
   m6_heap_begin(&b->heap, m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull, now_ns);
   memset(&b->chain, 0, sizeof b->chain);
   b->chain.wanted = sessions_wanted;
   b->start_ns = now_ns;
   b->heap_at_ns = b->shim_before = b->shim_ns = 0;
-  b->priced = 0;
+  b->priced = b->lives_on = 0;
   b->sessions++;
 }
 
@@ -147,10 +147,11 @@ enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struc
   static const char *const levels[] = {"memory", "lite", "full"};
   struct m6_governor *g = &b->governor;
   if (g->at.level < g->top.level)
-    g->top = (struct m6_rung){g->at.level, 1}; /* what a level had in the kernel is detached for good */
+    g->top = (struct m6_rung){g->at.level, 1, g->top.sites}; /* what a level had in the kernel is detached for good */
   m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, levels[g->at.level],
          g->at.interval > 1 ? ", half as often" : "");
-  m6_control_level(i, g->at.level);
+  if (i->site_interval) m6_say(M6_VERBOSE, "allocations are sampled every %u bytes", g->at.sites);
+  m6_control_level(i, g->at.level, g->at.sites);
   return M6_EVENT_NOTHING;
 }
 

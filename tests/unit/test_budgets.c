@@ -276,8 +276,8 @@ static void overhead_by_level(void **state)
     double budget[3];
     for (int l = 0; l < 3; l++) budget[l] = (double)m6_budget_cap(id[l]) / 1e6;
     for (int over = 0; over < 2; over++) {
-      struct m6_spent s = {0, 0, 0, 0, 0};
-      m6_governor_begin(&g, (enum m6_level)level, budget, 0);
+      struct m6_spent s = {.now = 0};
+      m6_governor_begin(&g, (enum m6_level)level, budget, 0, 0);
       int stepped = 0;
       for (int i = 0; i < 40; i++) {
         s.now += S / 2;
