@@ -7,6 +7,7 @@
 
 #include "budgets.h"
 #include "control.h"
+#include "stats_proc.h"
 
 void m6_capture_bounds(struct m6_capture *c)
 {
@@ -77,11 +78,21 @@ static void use_retained(const struct m6_retained *r)
   use_kept(M6_BUDGET_STALLS, r->stall_total, M6_STALLS_RETAINED);
 }
 
+/* Is it still that process? A run lets its images go before the last snapshot is built. */
+static int is_alive(const struct m6_image *i)
+{
+  struct m6_proc p;
+  return m6_proc_read(i->who.pid, &p) == 0 && p.state != 'Z' && p.state != 'X' &&
+         p.start_ns <= i->who.load_ns + m6_proc_tick_ns();
+}
+
 static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
 {
   uint32_t clamped = 0;
-  if (final) m6_heap_end(&b->heap);
-  else if (m6_heap_poll(&b->heap, i->who.pid, m6_clamp(i->capture->now.live, &clamped), now, b->start_ns)) {
+  int64_t live = m6_clamp(i->capture->now.live, &clamped);
+  if (final && b->lives_on && is_alive(i)) m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns);
+  else if (final) m6_heap_end(&b->heap, b->start_ns);
+  else if (m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)) {
     const struct m6_snap_heap *l = &b->heap.last;
     if (l->error && !b->heap_told++)
       m6_say(M6_VERBOSE, "the heap of process %d cannot be measured as a whole (smaps_rollup): %s", (int)i->who.pid,
@@ -171,6 +182,7 @@ int m6_bounds_join(struct m6_bounds *b, struct m6_image *i)
 
 void m6_bounds_end(struct m6_bounds *b, struct m6_image *i, uint32_t reason)
 {
+  b->lives_on = reason == M6_END_OFF || reason == M6_END_TTL || reason == M6_END_BUDGET;
   if (reason == M6_END_TTL) m6_budget_overran(M6_BUDGET_SESSION_TTL);
   if (b->chain.wanted < 2 || i == NULL || i->capture == NULL) return;
   m6_books_poll(&i->capture->books, 1);
