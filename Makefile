@@ -1,10 +1,15 @@
 # mach6: `make` builds all of it into build/. Each part's sources are the files in its folder; no list to keep.
 #   make            the shim, the collector, the tools, the sample game
 #   make check      build and run the tests that need nothing installed (tests/run installs and runs all)
+#   make tests      only build them
 #   make fuzz       the readers of foreign bytes, longer than the tests do (FUZZ_S=600 seconds each)
 #   make bench      measurements, as JSON lines
 #   make lint       warnings, static analysis, formatting
+#   make format     put the formatting right
 #   make install    PREFIX=/usr/local DESTDIR= SETCAP=1 (gives mach6 and the collector CAP_BPF and CAP_PERFMON)
+#   make uninstall  take away what install put there, with the same PREFIX and DESTDIR
+#   make clean      remove build/
+#   make help       this table
 
 PREFIX ?= /usr/local
 VERSION := 0.1.0
@@ -16,8 +21,11 @@ BASE := -std=gnu11 -D_GNU_SOURCE -DMACH6_VERSION='"$(VERSION)"' -I. -pthread -MM
 Q := $(if $(V),,@)
 
 .DELETE_ON_ERROR:
-.PHONY: all check bench lint install clean
+.PHONY: all check bench lint install uninstall clean help
 all:
+help:
+	@sed -n 's/^#   \(make\)/\1/p' Makefile
+	@echo 'Variables: CC, CLANG, CFLAGS, CXXFLAGS, LDFLAGS; V=1 shows each command.'
 
 # One short line a step.
 define say
@@ -80,6 +88,7 @@ STATS_O := $(STATS_C:%.c=$B/%.o)
 KERNEL_O := $(KERNEL_C:%.c=$B/%.o)
 COLL_O := $(COLL_C:%.c=$B/%.o)
 STATS_LIBS := -ljansson -lmsgpackc -lm
+MACH6_LIBS := -lz
 KERNEL_LIBS := -lbpf -ldw -lelf -liberty -ldl
 COLL_LIBS := -lelf -luring -lmsgpackc -lm
 $B/collector/%.o: collector/%.c
@@ -118,13 +127,14 @@ $B/tools/mach6/%.o: tools/mach6/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -c -o $@ $<
+$B/tools/mach6/export_flame.o: tools/mach6/flame.js
 $B/tools/sample/%.o: tools/sample/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags sdl2) -c -o $@ $<
 $B/mach6: $(MACH6_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
-	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS) $(MACH6_LIBS)
 $B/mach6-sample: $(SAMPLE_O)
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm

@@ -74,7 +74,8 @@ static void ask(void *arg)
     a->o.published = NULL;
   }
   m6_kernel_close(a->image.kernel);
-  a->image.kernel = m6_kernel_open(a->image.who.pid, a->o.options->level, NULL, 1);
+  a->image.kernel = m6_kernel_open(
+    &(struct m6_kernel_options){.pid = a->image.who.pid, .level = a->o.options->level, .now = 1});
   a->asked_ns = m6_monotonic_ns();
   a->told = a->began = 0;
   m6_control_on(&a->image, a->o.options->level); /* a segment that is gone is seen at the next poll */

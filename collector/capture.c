@@ -55,6 +55,7 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->pid = pid;
   c->clock_kind = m6_peek(&h->clock_kind);
   c->start_clock = m6_peek(&h->start_clock);
+  if (m6_observe(&h->state) == M6_INERT) c->start_clock = m6_clock_read(c->clock_kind); /* it never began, nor will it */
   c->start_mono_ns = m6_peek(&h->start_mono_ns);
   c->start_live = (int64_t)m6_peek(&h->start_live);
   struct timespec wall;
@@ -191,6 +192,8 @@ void m6_capture_boundary(struct m6_capture *c, struct m6_thread *t, const struct
   t->last_live = unit[3].live;
   t->last_allocs = unit[3].count & M6_COUNT_MASK;
   c->boundaries++;
+  if (c->credit.presented)
+    c->credit.presented(c->credit.arg, c, t->tid, stream, number + c->base_presents[stream], unit[0].clock);
   m6_books_boundary(&c->books, &b);
 }
 

@@ -56,6 +56,9 @@ struct m6_credit {
   uint64_t (*next)(void *arg, const struct m6_capture *c, uint32_t tid); /* clock of the first; UINT64_MAX = none */
   /* Those before `clock` are this thread's, where it is now; `present`: inside the present that it has just made. */
   void (*until)(void *arg, struct m6_capture *c, struct m6_thread *t, uint64_t clock, int present);
+  /* NULL, or who is told of each present of the main stream: its number in the stream, and the clock at its entry. */
+  void (*presented)(void *arg, const struct m6_capture *c, uint32_t tid, uint32_t stream, uint64_t number,
+                    uint64_t clock);
 };
 struct m6_site_sink { /* who wants sampled allocations: site_side.h. NULL: nobody. One unit is a death */
   void *arg;

@@ -52,3 +52,11 @@ uint64_t m6_clock_ticks(struct m6_rate r, uint64_t mono_ns)
   __int128 ticks = (__int128)first.ticks + (away << 32) / (__int128)r.mul;
   return ticks < 0 ? 0 : ticks > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 }
+
+uint64_t m6_clock_mono(struct m6_rate r, uint64_t ticks)
+{
+  if (r.kind != M6_CLOCK_TSC) return ticks;
+  __int128 away = (__int128)ticks - (__int128)first.ticks;
+  __int128 ns = (__int128)first.ns + ((away * (__int128)r.mul) >> 32);
+  return ns < 0 ? 0 : ns > (__int128)UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+}

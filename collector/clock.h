@@ -28,6 +28,8 @@ static inline uint64_t m6_ticks_to_ns(struct m6_rate r, uint64_t ticks)
 }
 /* Ticks of the session's clock at a time of CLOCK_MONOTONIC; exact about the two moments that the rate was taken from. */
 uint64_t m6_clock_ticks(struct m6_rate r, uint64_t mono_ns);
+/* The other way round. */
+uint64_t m6_clock_mono(struct m6_rate r, uint64_t ticks);
 /* Ticks between two readings; 0 when the clock seems to go backwards. */
 static inline uint64_t m6_ticks_since(uint64_t later, uint64_t earlier)
 {

@@ -190,6 +190,7 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   m6_kernel_drained(i->kernel, i->capture);
   uint64_t from = i->sites ? thread_cpu_ns() : 0;
   uint32_t stacks = m6_site_side_work(i->sites, i->capture);
+  if (i->dead && i->sites) m6_site_side_finish(i->sites, i->capture);
   if (i->sites) i->site_ns += thread_cpu_ns() - from;
   if (stacks > got->fullest) got->fullest = stacks;
   if (i->site_interval == 1 && i->capture->head.site_interval == 1)

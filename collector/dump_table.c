@@ -110,6 +110,7 @@ static const struct m6_field session[] = {SAME(M6_U32, pid),
                                           F(M6_U64, "heap.pss", govern.heap.pss),
                                           F(M6_U64, "heap.anonymous", govern.heap.anonymous),
                                           F(M6_U64, "heap.swap", govern.heap.swap),
+                                          F(M6_U64, "heap.held", govern.heap.held),
                                           F(M6_I64, "heap.live", govern.heap.live),
                                           F(M6_U64, "heap.missed", govern.heap.missed),
                                           F(M6_I32, "heap.error", govern.heap.error),
@@ -321,16 +322,19 @@ static const struct m6_field causes[] = {
     F(M6_F64, #member ".high", member.high), F(M6_F64, #member ".blocks", member.blocks),                              \
     F(M6_U64, #member ".samples", member.samples)
 #define ROW struct m6_snap_sites
-static const struct m6_field site_sums[] = {SAME(M6_U32, interval),    SAME(M6_U32, sites),
-                                            SAME(M6_U32, per_second),  AMOUNT(made),
-                                            AMOUNT(in_frames),         AMOUNT(live),
-                                            SAME(M6_U64, exact_bytes), SAME(M6_U64, exact_count),
-                                            SAME(M6_I64, exact_live),  SAME(M6_F64, peak),
-                                            SAME(M6_U64, samples),     SAME(M6_U64, dropped),
-                                            SAME(M6_U64, stackless),   SAME(M6_U64, untracked),
-                                            SAME(M6_U64, deaths_lost), SAME(M6_U64, refused),
-                                            SAME(M6_F64, price_ns),    SAME(M6_U64, cost_ns),
-                                            SAME(M6_U64, stacks),      SAME(M6_U64, stacks_whole)};
+static const struct m6_field site_sums[] = {SAME(M6_U32, interval),     SAME(M6_U32, sites),
+                                            SAME(M6_U32, per_second),   AMOUNT(made),
+                                            AMOUNT(in_frames),          AMOUNT(live),
+                                            SAME(M6_U64, exact_bytes),  SAME(M6_U64, exact_count),
+                                            SAME(M6_I64, exact_live),   SAME(M6_F64, peak),
+                                            SAME(M6_U64, samples),      SAME(M6_U64, dropped),
+                                            SAME(M6_U64, stackless),    SAME(M6_U64, untracked),
+                                            SAME(M6_U64, deaths_lost),  SAME(M6_U64, refused),
+                                            SAME(M6_F64, price_ns),     SAME(M6_U64, cost_ns),
+                                            SAME(M6_U64, stacks),       SAME(M6_U64, stacks_whole),
+                                            SAME(M6_U32, map_sites),    SAME(M6_U64, maps),
+                                            SAME(M6_U64, maps_dropped), SAME(M6_F64, maps_made),
+                                            SAME(M6_F64, maps_live)};
 #undef ROW
 
 #define ROW struct m6_snap_site
@@ -394,6 +398,7 @@ static const struct m6_section sections[] = {
   {"site_sums", site_sums, COUNT(site_sums), sizeof(struct m6_snap_sites), 1, M6_FIXED, M6_FIXED, AT(sites),
    0}, /* before its own */
   REGION(sites, struct m6_snap_site, M6_SITES_SHOWN, sites.row_count, sites.rows_offset, 0),
+  NAMED("site_maps", sites, struct m6_snap_site, M6_SITE_MAPS_SHOWN, sites.map_count, sites.maps_offset, 0),
   REGION(folded, uint8_t, M6_KERNEL_FOLDED_MAX, kernel.folded_bytes, kernel.folded_offset, 0),
   NAMED("frame_causes", causes, struct m6_snap_causes, M6_FRAMES_RETAINED, kernel.frame_cause_count,
         kernel.frame_causes_offset, 1),

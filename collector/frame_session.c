@@ -127,7 +127,8 @@ int m6_frame_session(const struct m6_options *options, struct m6_error *e)
   int status = m6_outlets_open(&o, options, e);
   if (status == 0) status = make_image(&image, options, e);
   if (status == 0) {
-    image.kernel = m6_kernel_open(options->pid, options->level, options->frame_symbol, 1);
+    image.kernel = m6_kernel_open(&(struct m6_kernel_options){
+      .pid = options->pid, .level = options->level, .frame_place = options->frame_symbol, .now = 1});
     if (image.kernel == NULL || !image.kernel->have_frames) {
       char why[512] = "no memory";
       for (uint32_t n = 0; image.kernel && n < image.kernel->refused_count; n++) {

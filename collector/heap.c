@@ -1,5 +1,6 @@
 /* heap.c - see heap.h. */
 #include "heap.h"
+#include "heap_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,19 @@ int m6_heap_parse(const char *text, struct m6_heap_measured *out)
   return 0;
 }
 
+/* 0 when it cannot be told: then nothing is known of what the allocator holds. */
+static uint64_t held(pid_t pid)
+{
+  char path[64], line[512];
+  struct m6_heap_maps maps = {0};
+  snprintf(path, sizeof path, "/proc/%d/smaps", (int)pid);
+  FILE *f = fopen(path, "re");
+  if (f == NULL) return 0;
+  while (fgets(line, sizeof line, f)) m6_heap_maps_line(&maps, line);
+  fclose(f);
+  return maps.held;
+}
+
 static void from_proc(pid_t pid, struct m6_heap_measured *out)
 {
   char path[64], text[4096];
@@ -41,6 +55,7 @@ static void from_proc(pid_t pid, struct m6_heap_measured *out)
   ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
   out->error = n < 0 ? errno : 0;
   if (fd >= 0) close(fd);
+  if (n >= 0) out->held = held(pid);
   out->took_ns = m6_monotonic_ns() - from;
   if (n < 0) return;
   text[n] = 0;
@@ -77,6 +92,7 @@ static void take(struct m6_heap *h, uint64_t session_start_ns)
   l->pss = h->got.pss;
   l->anonymous = h->got.anonymous;
   l->swap = h->got.swap;
+  l->held = h->got.held;
   l->live = h->live;
 }
 

@@ -1,9 +1,10 @@
-/* heap.h - the whole heap as the kernel sees it: /proc/PID/smaps_rollup, at most once in M6_HEAP_INTERVAL_S, one at a time.
+/* heap.h - the whole heap as the kernel sees it: /proc/PID/smaps_rollup and smaps, at most once in M6_HEAP_INTERVAL_S, one at a time.
  *
  * Reading it walks the target's page tables and holds its mappings for as long, so it is rare; and it can take milliseconds, so a thread
  * of the collector reads it and draining goes on. mallinfo2() is not asked: it takes the allocator's locks, in the game, from a thread of
  * the game or one that we should have to put there. What it would say is to be had without: what is live is the heap reading, exact,
- * and what the kernel holds for it is `anonymous`, stacks and libraries' data included; their difference bounds fragmentation.
+ * and what the kernel holds for it is `anonymous`, stacks and libraries' data included. `held` is what of it may be the allocator's (heap_maps.h): what it holds above the reading, less
+ * what the program mapped itself, is fragmentation: free blocks, headers, what rounding wastes.
  * Time is an argument. One thread calls; the measurement itself runs in another.
  */
 #ifndef M6_HEAP_H
@@ -16,8 +17,8 @@
 #include "../shm/snapshot.h"
 
 struct m6_heap_measured {
-  uint64_t rss, pss, anonymous, swap, took_ns; /* bytes */
-  int error;                                   /* errno, or 0 */
+  uint64_t rss, pss, anonymous, swap, held, took_ns; /* bytes */
+  int error;                                         /* errno, or 0 */
 };
 struct m6_heap {
   uint64_t interval_ns, due_ns, asked_ns;

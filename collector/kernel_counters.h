@@ -38,6 +38,7 @@ struct m6_counters_options {
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
   enum m6_frames_by frames;
   int frames_pmu;          /* 1: by perf events even where a uprobe_multi link would do */
+  const char *shim;        /* M6_FRAMES_SHIM: the file; NULL: the one that the process has mapped */
   const char *frame_place; /* BINARY:SYMBOL, PID:SYMBOL or BINARY+OFFSET, as kernel_place.h reads it; else NULL */
 };
 

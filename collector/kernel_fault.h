@@ -1,5 +1,5 @@
 /* kernel_fault.h - what the kernel side says when something cannot be had: what was tried, on what, the errno, and what
- * the user can do. The one place where the kernel's refusals become text; calls libc only.
+ * the user can do. The one place where the kernel's refusals become text; calls libc and kernel_confine.h only.
  */
 #ifndef M6_KERNEL_FAULT_H
 #define M6_KERNEL_FAULT_H

@@ -38,7 +38,11 @@ int m6_frames_find(struct m6_counters_frames *f, const struct m6_counters_option
     struct m6_place *p = &f->place[f->places++];
     int err = EINVAL;
     snprintf(why, sizeof why, "no place was given");
-    if (probes[i].symbol) err = m6_place_in_process(f->pid, SHIM, probes[i].symbol, p, why, sizeof why);
+    if (probes[i].symbol && o->shim) {
+      char text[PATH_MAX + 64];
+      snprintf(text, sizeof text, "%s:%s", o->shim, probes[i].symbol);
+      err = m6_place_find(text, p, why, sizeof why);
+    } else if (probes[i].symbol) err = m6_place_in_process(f->pid, SHIM, probes[i].symbol, p, why, sizeof why);
     else if (o->frame_place) err = m6_place_find(o->frame_place, p, why, sizeof why);
     if (!err && p->pid && p->pid != f->pid) {
       snprintf(why, sizeof why, "%s is in process %d, the target is %d", o->frame_place, (int)p->pid, (int)f->pid);

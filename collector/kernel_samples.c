@@ -255,6 +255,14 @@ void m6_samples_pidns(pid_t pid, uint64_t *dev, uint64_t *ino)
 
 /* ---- the interface ------------------------------------------------------------------------------------------------ */
 
+static int open_in_kernel(struct m6_samples *s)
+{
+  if (s->o.flags & M6_SAMPLES_WITHOUT_BPF) return ENOTSUP;
+  int e = m6_samples_bpf_open(s);
+  if (e) m6_samples_bpf_close(s);
+  return e;
+}
+
 int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out, struct m6_samples_status *why)
 {
   *out = NULL;
@@ -272,14 +280,16 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
   if (s->o.unwind) m6_samples_refuse(s, "unwind stacks on this architecture", M6_AREA_NONE, ENOTSUP, 0);
   s->o.unwind = NULL;
 #endif
-  if (!(o->flags & M6_SAMPLES_WITHOUT_BPF) && !s->o.unwind) {
-    e = m6_samples_bpf_open(s);
-    if (e) m6_samples_bpf_close(s);
-  }
-  /* A target that is gone is gone for the other tier, too. */
+  /* The kernel cannot unwind: with `unwind` its tier is the second choice. A target that is gone is gone for the other tier, too. */
+  if (!s->o.unwind) e = open_in_kernel(s);
   if (e && e != ESRCH) {
     e = m6_samples_perf_open(s);
     if (e) m6_samples_perf_close(s);
+    else s->st.unwound = s->o.unwind != NULL;
+  }
+  if (e && e != ESRCH && s->o.unwind) {
+    s->o.unwind = NULL;
+    e = open_in_kernel(s);
   }
   if (!e) enable(s);
   if (why) *why = s->st;

@@ -11,7 +11,7 @@
  * One cpu-clock event for each thread that exists at the start, inherited by the threads that these create (not by child
  * processes): a thread that does not run costs nothing, and no thread is ever listed again. A period is CPU time of one thread.
  *
- * Tiers, tried in this order; status.refused says what closed the better ones, with the errno:
+ * Tiers, tried in this order (the other way round with options.unwind); status.refused says what closed the better ones, with the errno:
  *   M6_SAMPLES_BPF   a program in the kernel aggregates (bpf/samples.bpf.c); user and kernel stacks. CAP_BPF + CAP_PERFMON.
  *   M6_SAMPLES_PERF  perf's ring buffers, aggregated here; poll at least once a second. No capability for one's own processes;
  *                    kernel mode is then not sampled at all: such time is missing, not misplaced. With CAP_PERFMON both are.
@@ -19,7 +19,10 @@
  * all of one that uses less than a period. status.cpu_ns says how much that comes to.
  * Stacks follow frame pointers. The innermost frame is always right; callers are missing or wrong in code built without
  * (symbols.h tells them apart), which is what distributions ship. options.unwind is the way out: M6_SAMPLES_STACK_BYTES of
- * stack come with each sample, and m6_symbols_unwind finds the callers by .eh_frame. Poll ten times a second then. Stack ids are stable for the life of the handle; M6_STACK_NONE = no such stack.
+ * stack come with each sample, and m6_symbols_unwind finds the callers by .eh_frame. Poll ten times a second then. Where that cannot be
+ * had (as many events as threads times CPUs; a machine that lets nobody lock that much memory), frame pointers are followed after all;
+ * status.unwound says which.
+ * Stack ids are stable for the life of the handle; M6_STACK_NONE = no such stack.
  *
  * THE JOIN WITH SCOPES. sample.tid is the thread as the target's own pid namespace counts (what the shim writes into its slots);
  * sample.time_ns is CLOCK_MONOTONIC (what collector/clock.h turns ticks into). Samples of one thread come in the order of time.
@@ -63,7 +66,7 @@ struct m6_samples_options {
   /* samples with their time, and different stacks, that are kept; 0 = M6_SAMPLES_RETAINED, which is the most */
   uint32_t retained;
   /* Instead of following frame pointers: writes at most `most` addresses, innermost first, as in a stack; gives their number.
-   * Called in m6_samples_poll, for each sample. Makes it M6_SAMPLES_PERF: the kernel cannot do that. NULL: frame pointers. */
+   * Called in m6_samples_poll, for each sample. Wants M6_SAMPLES_PERF: the kernel cannot do that. NULL: frame pointers. */
   uint32_t (*unwind)(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
   void *unwind_arg;
 };
@@ -91,6 +94,7 @@ struct m6_refusal {
 struct m6_samples_status {
   enum m6_samples_tier tier;
   int kernel_mode; /* 1 when time in the kernel is sampled too */
+  int unwound;     /* 1 when options.unwind finds the callers */
   uint32_t period_us;
   uint32_t threads;       /* that had an event of their own at the start */
   uint64_t samples;       /* taken, all of them */

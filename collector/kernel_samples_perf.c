@@ -85,26 +85,17 @@ static int map_ring(struct m6_samples *s, struct m6_perf_ring *r, int fd)
   return e;
 }
 
-static int open_one(struct m6_samples *s, pid_t tid)
+int m6_perf_open_thread(struct m6_samples *s, pid_t tid, struct perf_event_attr *attr)
 {
-  struct perf_event_attr attr;
-  m6_samples_attr(s, &attr);
-  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
-  attr.sample_max_stack = M6_SAMPLES_STACK_MAX;
-  attr.use_clockid = 1, attr.clockid = CLOCK_MONOTONIC;
-  attr.comm = 1;
-  attr.watermark = 1, attr.wakeup_watermark = ~0u; /* we poll */
-  attr.exclude_kernel = attr.exclude_hv = attr.exclude_callchain_kernel = !s->st.kernel_mode;
-  if (s->o.unwind) {
-    attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-    attr.sample_regs_user = USER_REGS;
-    attr.sample_stack_user = M6_SAMPLES_STACK_BYTES;
-    attr.exclude_callchain_user = 1;
+  if (!s->events.n) { /* a new round */
+    unmap_rings(s);
+    int e = list_cpus(s);
+    if (e) return e;
   }
   int any = 0, first = 0;
   for (uint32_t i = 0; i < s->ring_count; i++) {
     struct m6_perf_ring *r = &s->rings[i];
-    int fd = m6_perf_event_open(&attr, tid, r->cpu, -1);
+    int fd = m6_perf_event_open(attr, tid, r->cpu, -1);
     if (fd < 0) {
       if (errno == ENODEV) continue; /* a CPU that went away */
       first = first ? first : errno;
@@ -122,28 +113,42 @@ static int open_one(struct m6_samples *s, pid_t tid)
   return first ? first : any ? 0 : ENODEV;
 }
 
-static int first_thread(struct m6_samples *s, pid_t tid)
+static int open_one(struct m6_samples *s, pid_t tid)
 {
-  if (!s->events.n) { /* a new round */
-    unmap_rings(s);
-    int e = list_cpus(s);
-    if (e) return e;
+  struct perf_event_attr attr;
+  m6_samples_attr(s, &attr);
+  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+  attr.sample_max_stack = M6_SAMPLES_STACK_MAX;
+  attr.use_clockid = 1, attr.clockid = CLOCK_MONOTONIC;
+  attr.comm = 1;
+  attr.watermark = 1, attr.wakeup_watermark = ~0u; /* we poll */
+  attr.exclude_kernel = attr.exclude_hv = attr.exclude_callchain_kernel = !s->st.kernel_mode;
+  if (s->o.unwind) {
+    attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    attr.sample_regs_user = USER_REGS;
+    attr.sample_stack_user = M6_SAMPLES_STACK_BYTES;
+    attr.exclude_callchain_user = 1;
   }
-  return open_one(s, tid);
+  return m6_perf_open_thread(s, tid, &attr);
+}
+
+int m6_perf_begin(struct m6_samples *s)
+{
+  s->record = malloc(RECORD_BYTES);
+  return s->record ? 0 : ENOMEM;
 }
 
 int m6_samples_perf_open(struct m6_samples *s)
 {
-  s->record = malloc(RECORD_BYTES);
-  if (!s->record) return ENOMEM;
+  if (m6_perf_begin(s)) return ENOMEM;
   int e = EACCES;
   if (!(s->o.flags & M6_SAMPLES_WITHOUT_KERNEL)) {
     s->st.kernel_mode = 1;
-    e = m6_samples_attach(s, first_thread);
+    e = m6_samples_attach(s, open_one);
   }
   if (e == EACCES || e == EPERM) {
     s->st.kernel_mode = 0;
-    e = m6_samples_attach(s, first_thread);
+    e = m6_samples_attach(s, open_one);
   }
   if (!e) s->st.tier = M6_SAMPLES_PERF;
   return e;
@@ -162,7 +167,7 @@ void m6_samples_perf_close(struct m6_samples *s)
 /* ---- threads ------------------------------------------------------------------------------------------------------- */
 
 /* The number that the target itself knows the thread by: the last one of NSpid. */
-static uint32_t own_number(const struct m6_samples *s, uint32_t tid)
+uint32_t m6_samples_own_number(const struct m6_samples *s, uint32_t tid)
 {
   char path[80], line[256];
   uint32_t own = tid;
@@ -187,7 +192,7 @@ static struct m6_known_thread *thread_of(struct m6_samples *s, uint32_t seen)
   t = calloc(1, sizeof *t);
   if (!t) return NULL;
   t->seen_tid = seen;
-  t->tid = own_number(s, seen);
+  t->tid = m6_samples_own_number(s, seen);
   char path[80];
   snprintf(path, sizeof path, "/proc/%d/task/%u/comm", s->o.pid, seen);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -304,8 +309,9 @@ static void take_name(struct m6_samples *s, const uint64_t *f, uint32_t n)
   t->name[sizeof t->name - 1] = 0;
 }
 
-static void take(struct m6_samples *s, uint32_t type, const uint64_t *f, uint32_t n)
+static void take(struct m6_samples *s, const struct perf_event_header *h, const uint64_t *f, uint32_t n)
 {
+  uint32_t type = h->type;
   if (type == PERF_RECORD_SAMPLE) {
     take_sample(s, f, n);
   } else if (type == PERF_RECORD_LOST && n >= 2) {
@@ -326,7 +332,7 @@ static void copy_out(const struct m6_perf_ring *r, uint64_t at, void *to, size_t
   memcpy((char *)to + first, data, bytes - first);
 }
 
-static void drain(struct m6_samples *s, struct m6_perf_ring *r)
+void m6_perf_drain(struct m6_samples *s, struct m6_perf_ring *r, m6_perf_take *each)
 {
   uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE), tail = r->page->data_tail;
   while (head - tail >= sizeof(struct perf_event_header)) {
@@ -338,7 +344,7 @@ static void drain(struct m6_samples *s, struct m6_perf_ring *r)
     }
     size_t bytes = h.size - sizeof h;
     copy_out(r, tail + sizeof h, s->record, bytes);
-    take(s, h.type, s->record, (uint32_t)(bytes / sizeof *s->record));
+    each(s, &h, s->record, (uint32_t)(bytes / sizeof *s->record));
     tail += h.size;
   }
   __atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
@@ -354,7 +360,7 @@ uint32_t m6_samples_perf_poll(struct m6_samples *s, void (*each)(void *, const s
 {
   s->batch_count = 0;
   for (uint32_t i = 0; i < s->ring_count; i++)
-    if (s->rings[i].page) drain(s, &s->rings[i]);
+    if (s->rings[i].page) m6_perf_drain(s, &s->rings[i], take);
   if (s->batch_count) qsort(s->batch, s->batch_count, sizeof *s->batch, by_time);
   for (uint32_t i = 0; each && i < s->batch_count; i++) each(arg, &s->batch[i]);
   return s->batch_count;

@@ -34,12 +34,24 @@ static void open_symbols(struct m6_kernel_side *k)
   m6_kernel_refuse(k, M6_KERNEL_PART_SYMBOLS, &fault);
 }
 
+static int refresh(struct m6_kernel_side *k, uint64_t now);
+
+/* A stack that ends in code which is not known may go on where that was mapped since: then, and seldom, it is looked at again. */
+static uint32_t unwind(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most)
+{
+  struct m6_kernel_side *k = arg;
+  uint32_t n = m6_symbols_unwind(k->symbols, state, ip, most);
+  if (n == 0 || m6_symbols_covers(k->symbols, ip[n - 1])) return n;
+  k->uncovered = 1;
+  return refresh(k, m6_monotonic_ns()) ? m6_symbols_unwind(k->symbols, state, ip, most) : n;
+}
+
 static void open_samples(struct m6_kernel_side *k)
 {
   int full = k->level == M6_LEVEL_FULL;
   struct m6_samples_options o = {.pid = k->pid, .period_us = m6_kernel_period(full)};
   o.retained = (uint32_t)m6_budget_cap(M6_BUDGET_SAMPLES);
-  if (full && k->symbols) o.unwind = m6_symbols_unwind, o.unwind_arg = k->symbols;
+  if (k->symbols) o.unwind = unwind, o.unwind_arg = k;
   int e = m6_samples_open(&o, &k->samples, &k->sampling);
   for (uint32_t i = 0; i < k->sampling.refusals && i < M6_REFUSALS; i++) {
     const struct m6_refusal *r = &k->sampling.refused[i];
@@ -61,7 +73,8 @@ static void open_counters(struct m6_kernel_side *k)
                                   .count = 1,
                                   .syscalls = k->level == M6_LEVEL_FULL,
                                   .frames = k->frame_place ? M6_FRAMES_PLACE : M6_FRAMES_SHIM,
-                                  .frame_place = k->frame_place};
+                                  .frame_place = k->frame_place,
+                                  .shim = k->shim};
   if (m6_counters_open(&k->counters, &o, &fault) == 0) {
     k->have_frames = 1;
     return;
@@ -75,6 +88,7 @@ static void open_counters(struct m6_kernel_side *k)
   k->counters = NULL;
   m6_kernel_refuse(k, M6_KERNEL_PART_COUNTERS, &fault);
   k->proc = m6_proc_threads_open();
+  m6_kernel_switches_open(k);
   if (m6_faults_open(&k->faults, k->pid, &fault) == 0) k->have_faults = 1;
   else m6_kernel_refuse(k, M6_KERNEL_PART_FAULTS, &fault);
 }
@@ -100,20 +114,21 @@ static int is_open(struct m6_kernel_side *k, int wait)
   return 1;
 }
 
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now)
+struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *o)
 {
-  if (level == M6_LEVEL_MEMORY) return NULL;
+  if (o->level == M6_LEVEL_MEMORY) return NULL;
   struct m6_kernel_side *k = calloc(1, sizeof *k);
   if (k == NULL) return NULL;
-  k->pid = pid;
-  k->level = level;
-  k->frame_place = frame_place;
+  k->pid = o->pid;
+  k->level = o->level;
+  k->frame_place = o->frame_place;
+  k->shim = o->shim;
   k->join = m6_join_new();
   k->names.places = calloc(M6_KERNEL_PLACES, sizeof *k->names.places);
   k->seen.places = calloc(M6_KERNEL_PLACES, sizeof *k->seen.places);
   k->opening = pthread_create(&k->opener, NULL, open_all, k) == 0;
   if (!k->opening) open_all(k);
-  if (now) is_open(k, 1);
+  if (o->now) is_open(k, 1);
   return k;
 }
 
@@ -128,15 +143,16 @@ void m6_kernel_changed(struct m6_kernel_side *k)
 /* ---- polling ----------------------------------------------------------------------------------------------------- */
 
 /* Soon at first, once a second in the long run; a process that has ended leaves the old map. */
-static void refresh(struct m6_kernel_side *k, uint64_t now)
+static int refresh(struct m6_kernel_side *k, uint64_t now)
 {
   uint64_t wait = REFRESH_FIRST_NS << (k->refreshes < 5 ? k->refreshes : 5);
   if (wait > SLOW_NS) wait = SLOW_NS;
-  if (!k->uncovered || k->symbols == NULL || now - k->refreshed_ns < wait) return;
+  if (!k->uncovered || k->symbols == NULL || now - k->refreshed_ns < wait) return 0;
   m6_symbols_refresh(k->symbols);
   k->uncovered = 0;
   k->refreshes++;
   k->refreshed_ns = now;
+  return 1;
 }
 
 /* Its place, or the free one where it would be. Half of them stay free. */
@@ -212,6 +228,7 @@ void m6_kernel_poll(struct m6_kernel_side *k)
   uint64_t now = m6_monotonic_ns();
   if (k->samples) m6_samples_poll(k->samples, sampled, k);
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
+  m6_kernel_switches_poll(k);
   refresh(k, now);
   if (now - k->slow_ns < SLOW_NS) return;
   k->slow_ns = now;
@@ -226,6 +243,7 @@ void m6_kernel_stop(struct m6_kernel_side *k)
   is_open(k, 1);
   if (k->counters) m6_counters_stop(k->counters);
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
+  m6_kernel_switches_stop(k);
   if (k->samples) {
     m6_samples_stop(k->samples);
     m6_samples_poll(k->samples, sampled, k);
@@ -244,6 +262,7 @@ void m6_kernel_close(struct m6_kernel_side *k)
   m6_counters_close(k->counters);
   if (k->have_faults) m6_faults_close(&k->faults);
   m6_proc_threads_close(k->proc);
+  m6_kernel_switches_close(k);
   m6_samples_close(k->samples);
   if (k->symbols) m6_symbols_close(k->symbols);
   m6_join_free(k->join);

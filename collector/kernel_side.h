@@ -2,7 +2,7 @@
  *
  *   level    counters by thread      CPU samples                       frames
  *   memory   none: nothing is opened, m6_kernel_open gives NULL
- *   lite     without syscalls        49 Hz, frame pointers             what each frame waited for
+ *   lite     without syscalls        49 Hz, unwound by .eh_frame       what each frame waited for
  *   full     with syscalls           99 Hz, unwound by .eh_frame       the same, with its syscalls
  *
  * Each part that the machine refuses leaves one reason and is missing; nothing of it is ever an error of the session. Without
@@ -12,6 +12,7 @@
  *
  *   kernel_side.c          opening, polling, closing
  *   kernel_side_proc.c     threads from /proc, where the kernel counts nothing for us
+ *   kernel_side_switches.c what frames waited for by switch records, there
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_view.c     all of it into a snapshot
  * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside. Callers: control.c, outlets.c, attach.c, run.c.
@@ -25,6 +26,7 @@
 #include "kernel_faults.h"
 #include "kernel_frames.h"
 #include "kernel_samples.h"
+#include "kernel_switches.h"
 #include "profile.h"
 #include "publish.h"
 #include "sample_join.h"
@@ -51,10 +53,23 @@ struct m6_kernel_row { /* what the interval that ended with this present was mad
   struct m6_snap_causes causes;
 };
 
+#define M6_PRESENTS_WAITING 4096u
+struct m6_present_waiting { /* for the switch records of its time */
+  uint64_t ns, number;
+  uint32_t tid, stream;
+};
+struct m6_kernel_switching {
+  struct m6_switches *switches; /* NULL: there are none, and nothing else holds */
+  struct m6_present_waiting *waiting;
+  uint32_t count;
+  uint64_t lost; /* presents that came too late, or of a thread that was not seen */
+  struct m6_thread_counters *rows;
+};
+
 struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
-  const char *frame_place;
+  const char *frame_place, *shim;
   /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
    * thread's until `ready`. */
   pthread_t opener;
@@ -68,6 +83,7 @@ struct m6_kernel_side {
   int have_frames, have_faults;
   uint64_t minor, major; /* by those */
   struct m6_proc_threads *proc;
+  struct m6_kernel_switching switching;
   uint64_t slow_ns; /* when what is read once a second was read */
 
   struct m6_samples *samples;
@@ -94,9 +110,15 @@ struct m6_kernel_side {
   int stopped, paused;
 };
 
-/* NULL at level memory, or without memory. `frame_place`: frames are the calls of that function (kernel_place.h), and `each` is
- * told of them; NULL: the shim's presents. Opens in the background; `now`: waits until it is done. */
-struct m6_kernel_side *m6_kernel_open(pid_t pid, uint32_t level, const char *frame_place, int now);
+struct m6_kernel_options {
+  pid_t pid;
+  uint32_t level;          /* enum m6_level */
+  const char *frame_place; /* frames are the calls of that function (kernel_place.h); NULL: the shim's presents */
+  const char *shim; /* the shim's file, for a process that has not loaded it yet; NULL: the one that it has mapped */
+  int now;          /* waits until all is open; else it opens in the background */
+};
+/* NULL at level memory, or without memory. The strings must outlive it. */
+struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *options);
 /* exec has put another program there. */
 void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
@@ -119,12 +141,24 @@ void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c);
 const struct m6_snap_causes *m6_kernel_causes(const struct m6_kernel_side *k, uint64_t present);
 /* A boundary from the kernel: for m6_counters_frames, with the kernel side as `arg`. */
 void m6_kernel_boundary(const struct m6_kernel_frame *f, void *arg);
+void m6_kernel_unname(uint64_t off[M6_WHY_COUNT]);
 
 /* kernel_side_proc.c: the same rows as kernel_counters.h has, as far as /proc goes. */
 struct m6_proc_threads *m6_proc_threads_open(void);
 void m6_proc_threads_read(struct m6_proc_threads *p, pid_t pid);
 const struct m6_thread_counters *m6_proc_threads_rows(const struct m6_proc_threads *p, uint32_t *count);
 void m6_proc_threads_close(struct m6_proc_threads *p);
+
+/* kernel_side_switches.c: without counters, a frame's time by switch records: on a CPU, preempted, off for reasons unknown. */
+void m6_kernel_switches_open(struct m6_kernel_side *k);
+void m6_kernel_switches_poll(struct m6_kernel_side *k); /* before the rings are drained */
+void m6_kernel_presented(void *arg, const struct m6_capture *c, uint32_t tid, uint32_t stream, uint64_t number,
+                         uint64_t clock);
+void m6_kernel_switches_settle(struct m6_kernel_side *k); /* after */
+void m6_kernel_switches_stop(struct m6_kernel_side *k);
+void m6_kernel_switches_close(struct m6_kernel_side *k);
+/* Threads: these records' where there are any, with what /proc alone knows; else /proc's. */
+const struct m6_thread_counters *m6_kernel_switches_rows(struct m6_kernel_side *k, uint32_t *count);
 
 /* kernel_side_view.c. Makes what the snapshot that is built next shows. `final`: all of it, after m6_kernel_stop; functions and
  * folded stacks are only in that one, because reading debug information may take a second, in which rings would fill. */

@@ -33,6 +33,7 @@ void m6_kernel_budgets(const struct m6_kernel_side *k, uint64_t frames_lost)
   if (k == NULL || k->opening) return;
   const struct m6_samples_status *s = &k->sampling;
   uint64_t rings = k->have_frames ? M6_FRAMES_RING_BYTES : 0;
+  if (k->switching.switches) rings += m6_switches_ring_bytes(k->switching.switches);
   if (k->samples) {
     rings += m6_samples_ring_bytes(k->samples);
     m6_budget_use(k->level == M6_LEVEL_FULL ? M6_BUDGET_SAMPLES_FULL : M6_BUDGET_SAMPLES_LITE,

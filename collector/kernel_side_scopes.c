@@ -25,7 +25,7 @@ static void credit_until(void *arg, struct m6_capture *c, struct m6_thread *t, u
 void m6_kernel_join(struct m6_kernel_side *k, struct m6_capture *c)
 {
   if (k == NULL || k->opening || k->join == NULL || c == NULL) return;
-  c->credit = (struct m6_credit){k, next_sample, credit_until};
+  c->credit = (struct m6_credit){k, next_sample, credit_until, k->switching.switches ? m6_kernel_presented : NULL};
 }
 
 /* What remains was taken after the last record: it falls to what is open now. */
@@ -44,11 +44,12 @@ void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c)
     while (m6_join_take(k->join, t->tid, UINT64_MAX, &s)) m6_scope_sample(t);
   }
   while (m6_join_take_any(k->join, &s)) k->elsewhere++;
+  m6_kernel_switches_settle(k);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
-_Static_assert((int)M6_WHY_COUNT == (int)M6_OFF_CAUSES && (int)M6_WHY_LOCK == (int)M6_OFF_LOCK &&
+_Static_assert((int)M6_WHY_UNNAMED == (int)M6_OFF_CAUSES && (int)M6_WHY_LOCK == (int)M6_OFF_LOCK &&
                  (int)M6_WHY_SLEEP == (int)M6_OFF_SLEEP && (int)M6_WHY_POLL == (int)M6_OFF_POLL &&
                  (int)M6_WHY_IO == (int)M6_OFF_IO && (int)M6_WHY_DRIVER == (int)M6_OFF_DRIVER &&
                  (int)M6_WHY_FAULT == (int)M6_OFF_FAULT && (int)M6_WHY_STOLEN == (int)M6_OFF_STOLEN,
@@ -72,8 +73,15 @@ static struct m6_snap_causes between(const struct m6_kernel_reading *a, const st
                              .voluntary = few(b->voluntary, a->voluntary),
                              .involuntary = few(b->involuntary, a->involuntary),
                              .migrations = few(b->migrations, a->migrations)};
-  for (int i = 0; i < M6_WHY_COUNT; i++) c.off[i] = b->off_ns[i] - a->off_ns[i];
+  for (int i = 0; i < M6_OFF_CAUSES; i++) c.off[i] = b->off_ns[i] - a->off_ns[i];
   return c;
+}
+
+/* Switch records say that a thread was off its CPU, and never why. */
+void m6_kernel_unname(uint64_t off[M6_WHY_COUNT])
+{
+  off[M6_WHY_UNNAMED] += off[M6_WHY_OTHER];
+  off[M6_WHY_OTHER] = 0;
 }
 
 void m6_kernel_boundary(const struct m6_kernel_frame *f, void *arg)
@@ -86,9 +94,11 @@ void m6_kernel_boundary(const struct m6_kernel_frame *f, void *arg)
     k->stream = f->stream;
   }
   if (k->frames && f->stream == k->stream && f->number == last->number + 1 && f->tid == last->tid &&
-      f->lives == last->lives)
-    k->frames[f->number % M6_FRAMES_RETAINED] = (struct m6_kernel_row){f->number, f->stream,
-                                                                       between(&last->entry, &f->entry)};
+      f->lives == last->lives) {
+    struct m6_kernel_row *row = &k->frames[f->number % M6_FRAMES_RETAINED];
+    *row = (struct m6_kernel_row){f->number, f->stream, between(&last->entry, &f->entry)};
+    if (k->switching.switches) m6_kernel_unname(row->causes.off);
+  }
   *last = *f;
   k->boundaries++;
   if (k->each) k->each(k->each_arg, f);

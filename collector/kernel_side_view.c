@@ -91,7 +91,7 @@ static void put_threads(struct m6_kernel_view *v)
   uint32_t count = 0;
   const struct m6_thread_counters *rows = NULL;
   if (k->counters) rows = k->counters->threads, count = k->counters->thread_count;
-  else if (k->proc) rows = m6_proc_threads_rows(k->proc, &count);
+  else if (k->proc) rows = m6_kernel_switches_rows(v->k, &count);
   free(v->threads);
   v->threads = calloc(count + 1, sizeof *v->threads);
   if (v->threads == NULL) return;
@@ -115,7 +115,8 @@ static void put_threads(struct m6_kernel_view *v)
                                  .waits = c->waits};
     _Static_assert(sizeof t->latency == sizeof c->latency, "one histogram");
     memcpy(t->latency, c->latency, sizeof t->latency);
-    memcpy(t->off_by, c->off_by, sizeof t->off_by);
+    memcpy(t->off_by, c->off_by, sizeof c->off_by);
+    if (k->switching.switches) m6_kernel_unname(t->off_by);
     v->head.minor += t->minor;
     v->head.major += t->major;
     t->samples = m6_kernel_samples(k, (uint32_t)c->own_tid);
@@ -252,6 +253,7 @@ static void put_samples(struct m6_kernel_view *v, int final)
 #define PRICE_SWITCH_NS 700u /* a slice: its wake-up, its way in and out */
 #define PRICE_CALL_NS 1100u
 #define PRICE_BOUNDARY_NS 5000u /* a present's entry and its return */
+#define PRICE_RECORD_NS 700u    /* a switch that perf records */
 #define PRICE_SAMPLE_NS 12000u
 #define PRICE_STACK_NS 15000u /* more, where the stack is copied */
 
@@ -259,6 +261,7 @@ static uint64_t cost(const struct m6_kernel_view *v)
 {
   const struct m6_kernel_side *k = v->k;
   uint64_t ns = v->head.samples_taken * (PRICE_SAMPLE_NS + (v->head.unwound ? PRICE_STACK_NS : 0));
+  if (k->switching.switches) ns += m6_switches_taken(k->switching.switches) * PRICE_RECORD_NS;
   if (k->counters == NULL) return ns;
   ns += k->boundaries * PRICE_BOUNDARY_NS;
   for (unsigned i = 0; i < k->counters->thread_count; i++) {
@@ -393,15 +396,18 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   v->appendix = (struct m6_appendix){v, text_of, append};
   v->text_bytes = 0;
   v->folded_bytes = 0;
-  v->head = (struct m6_snap_kernel){.counters = k->counters ? M6_KERNEL_BPF
-                                                : k->proc   ? M6_KERNEL_PROC
-                                                            : M6_KERNEL_NONE,
-                                    .frames = k->have_frames ? M6_KERNEL_BPF : M6_KERNEL_NONE,
+  v->head = (struct m6_snap_kernel){.counters = k->counters             ? M6_KERNEL_BPF
+                                                : k->switching.switches ? M6_KERNEL_PERF
+                                                : k->proc               ? M6_KERNEL_PROC
+                                                                        : M6_KERNEL_NONE,
+                                    .frames = k->have_frames          ? M6_KERNEL_BPF
+                                              : k->switching.switches ? M6_KERNEL_PERF
+                                                                      : M6_KERNEL_NONE,
                                     .syscalls = k->counters && k->level == M6_LEVEL_FULL};
   if (k->samples) {
     v->head.samples = k->sampling.tier == M6_SAMPLES_BPF ? M6_KERNEL_BPF : M6_KERNEL_PERF;
     v->head.kernel_mode = (uint32_t)k->sampling.kernel_mode;
-    v->head.unwound = k->level == M6_LEVEL_FULL && k->symbols != NULL;
+    v->head.unwound = (uint32_t)k->sampling.unwound;
     v->head.period_us = k->sampling.period_us;
   }
   if (c && k->opened_ns > c->start_mono_ns) v->head.began_ns = k->opened_ns - c->start_mono_ns;
@@ -411,7 +417,10 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   put_samples(v, final);
   name_threads(v);
   v->head.kernel_ns = cost(v);
-  v->head.faults = k->counters ? M6_KERNEL_BPF : k->have_faults ? M6_KERNEL_PERF : v->head.counters;
+  v->head.faults = k->counters      ? M6_KERNEL_BPF
+                   : k->have_faults ? M6_KERNEL_PERF
+                   : k->proc        ? M6_KERNEL_PROC
+                                    : M6_KERNEL_NONE;
   if (k->have_faults) {
     v->head.minor = k->minor;
     v->head.major = k->major;
@@ -420,5 +429,9 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   if (k->counters)
     for (int i = 0; i < M6_COUNTERS_LOSSES; i++) v->head.counters_lost += k->counters->lost[i];
   if (k->have_frames) v->head.frames_lost = m6_counters_frames_lost(k->counters);
+  if (k->switching.switches) {
+    v->head.frames_lost = k->switching.lost;
+    v->head.counters_lost += m6_switches_lost(k->switching.switches);
+  }
   return &v->appendix;
 }

@@ -32,7 +32,8 @@ enum {
   KEY_BUDGET,
   KEY_FRAME_SYMBOL,
   KEY_SITES,
-  KEY_EVERY
+  KEY_EVERY,
+  KEY_SHIM
 };
 
 static const struct argp_option options[] = {
@@ -58,6 +59,7 @@ static const struct argp_option options[] = {
   {"end-fd", KEY_END, "FD", 0,
    "The run is over when this descriptor is at its end, or has what waitpid said of the child (an int)", 4},
   {"ready-fd", KEY_READY, "FD", 0, "Write a byte to this descriptor when new targets are watched for", 4},
+  {"shim", KEY_SHIM, "FILE", 0, "The shim that the run's programs load: the kernel side is ready before they begin", 4},
   {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -130,6 +132,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   }
   case KEY_STAY: o->stay = 1; return 0;
   case KEY_FRAME_SYMBOL: o->frame_symbol = arg; return 0;
+  case KEY_SHIM: o->shim = arg; return 0;
   case KEY_OUT: o->out = arg; return 0;
   case KEY_SITES:
     if ((o->site_interval = m6_site_option(arg)) == 0)
@@ -143,6 +146,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     int ways = (o->pid != 0) + (o->name != NULL) + (o->wait != NULL);
     if (o->run_token != 0 && (o->pid == 0 || ways != 1))
       argp_error(state, "--run goes with --pid, the direct child, alone");
+    if (o->shim && o->run_token == 0) argp_error(state, "--shim goes with --run");
     if (o->frame_symbol && (o->pid == 0 || ways != 1 || o->run_token != 0))
       argp_error(state, "--frame-symbol goes with --pid: there is no shim that could be found by a name");
     if (o->frame_symbol && o->level == M6_LEVEL_MEMORY) o->level = M6_LEVEL_LITE;

@@ -29,7 +29,8 @@ const char *m6_end_words(uint32_t reason)
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
-  uint32_t most = M6_POLL_MAX_MS * (o->bounds.governor.at.interval > 1 ? 2 : 1);
+  uint32_t most = (o->options->site_interval ? M6_POLL_SITES_MS : M6_POLL_MAX_MS) *
+                  (o->bounds.governor.at.interval > 1 ? 2 : 1);
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
   return o->poll_ms = (int)(next > most ? most : next);
@@ -111,7 +112,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
     .appendix = appendix,
     .room = kind == M6_SNAPSHOT_LIVE ? M6_SNAPSHOT_LIVE_MAX : o->room,
   };
-  if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish};
+  if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish, m6_site_publish_maps};
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;

@@ -23,9 +23,9 @@ static json_t *stack(const struct m6_snapshot *s, const struct m6_snap_site *row
   return a;
 }
 
-static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r)
+static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r, const char *kind)
 {
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "scope",
+  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "kind", kind, "scope",
                    text(m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes), "stack", stack(s, r), "made",
                    amount(&r->made), "in_frames", amount(&r->in_frames), "live", amount(&r->live), "same_frame",
                    amount(&r->same_frame), "peak_bytes", m6_json_real(r->peak), "dead_blocks",
@@ -35,12 +35,23 @@ static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r)
                    m6_json_real(r->age), "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
 }
 
+/* What the program maps itself: every call, so these are no estimates. */
+static json_t *mapped(const struct m6_snapshot *s)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  json_t *rows = json_array();
+  for (uint32_t i = 0; i < h->map_count; i++) json_array_append_new(rows, row(s, &m6_snap_site_maps(s)[i], "mapped"));
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
+                   m6_json_u64(h->maps_dropped), "sites", m6_json_u64(h->map_sites), "made_bytes",
+                   m6_json_real(h->maps_made), "live_bytes", m6_json_real(h->maps_live), "rows", rows);
+}
+
 json_t *m6_payload_sites(const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
   if (h->interval == 0) return json_null();
   json_t *rows = json_array();
-  for (uint32_t i = 0; i < h->row_count; i++) json_array_append_new(rows, row(s, &m6_snap_sites_rows(s)[i]));
+  for (uint32_t i = 0; i < h->row_count; i++) json_array_append_new(rows, row(s, &m6_snap_sites_rows(s)[i], "heap"));
   json_t *o = json_pack(
     "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "interval_bytes", m6_json_u64(h->interval), "growth_per",
     h->per_second ? "second" : "frame", "sites", m6_json_u64(h->sites), "made", amount(&h->made), "in_frames",
@@ -56,5 +67,6 @@ json_t *m6_payload_sites(const struct m6_snapshot *s)
   json_object_set_new(
     o, "stacks", json_pack("{s:o, s:o}", "unwound", m6_json_u64(h->stacks), "whole", m6_json_u64(h->stacks_whole)));
   json_object_set_new(o, "rows", rows);
+  json_object_set_new(o, "mapped", mapped(s));
   return o;
 }

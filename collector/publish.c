@@ -405,10 +405,14 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   uint32_t n = o->sites.put ? o->sites.put(o->sites.arg, c, w->head, (struct m6_snap_site *)(w->base + at), &text) : 0;
   struct m6_snap_sites *s = &w->head->sites;
   s->rows_offset = at;
+  s->maps_offset = at + n * sizeof(struct m6_snap_site);
+  uint32_t maps = o->sites.put_maps ? o->sites.put_maps(o->sites.arg, c, w->head,
+                                                        (struct m6_snap_site *)(w->base + s->maps_offset), &text)
+                                    : 0;
   s->price_ns = o->price.sample;
   double ns = (double)s->samples * o->price.sample;
   if (ns > 0 && ns < 1e18) w->head->shim_ns += s->cost_ns = (uint64_t)ns;
-  return n;
+  return n + maps;
 }
 
 /* The samples behind each node's percentiles, in the order of nodes. */
@@ -450,7 +454,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
          spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = whole ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
-  size_t sites_room = M6_SITES_SHOWN * sizeof(struct m6_snap_site);
+  size_t sites_room = (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room +
                        sites_room;
   w->text = w->base + before_text;

@@ -30,6 +30,8 @@ struct m6_site_view { /* site_publish.h */
   void *arg;
   uint32_t (*put)(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
                   const struct m6_site_text *text);
+  uint32_t (*put_maps)(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
+                       const struct m6_site_text *text);
 };
 
 struct m6_outside { /* what a snapshot says that is not the capture's to know */

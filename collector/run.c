@@ -184,8 +184,9 @@ static void choose_main(struct run *r)
 #define FOLLOW_NS 300000000ull /* a better image must have been it for so long */
 #define FOLLOW_MAX 8u          /* a run of many small programs is not worth loading programs for each */
 
-/* The kernel side belongs to the process that is, or will be, the main one: opened as soon as its shim shows itself, moved when
- * another one turns out to be it. A new image of the same process (exec) keeps it. */
+/* The kernel side belongs to the process that is, or will be, the main one. It is opened on the direct child while that is
+ * still held (loading programs takes a core for a tenth of a second, which would be frames), and moved when another one turns
+ * out to be it. A new image of the same process (exec) keeps it. */
 static void follow(struct run *r)
 {
   if (r->o.options->level == M6_LEVEL_MEMORY) return;
@@ -201,7 +202,7 @@ static void follow(struct run *r)
     r->follow.moves++;
     for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
     m6_kernel_close(r->kernel);
-    r->kernel = m6_kernel_open(b->who.pid, r->o.options->level, NULL, 0);
+    r->kernel = m6_kernel_open(&(struct m6_kernel_options){.pid = b->who.pid, .level = r->o.options->level});
   }
   for (size_t n = 0; n < r->count; n++) r->images[n]->kernel = NULL;
   b->kernel = r->kernel;
@@ -251,7 +252,9 @@ static void publish_run(void *arg, int final, uint32_t reason)
   else if (final && reason == M6_END_EXIT && main->end_reason != M6_END_NONE)
     s.end_reason = main->end_reason; /* exec, say */
   if (main->capture == NULL) {
-    if (main->segment == NULL || m6_image_capture(main) != 0) return;
+    struct m6_control now; /* its segment has its name a moment before it begins to collect */
+    if (main->segment == NULL || m6_control_read(main, &now) != 0 || (now.state == M6_INERT && !main->dead)) return;
+    if (m6_image_capture(main) != 0) return;
     m6_image_sample(main, main->dead);
   }
   s.images_other = (uint32_t)(r->dead_images + r->count - 1);
@@ -332,6 +335,9 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
   struct m6_session s = {.o = &r.o, .source = &source, .arg = &r};
   int status = m6_outlets_open(&r.o, options, e);
   if (status == 0) {
+    if (options->shim)
+      r.kernel = m6_kernel_open(
+        &(struct m6_kernel_options){.pid = options->pid, .level = options->level, .shim = options->shim, .now = 1});
     m6_outlets_ready(&r.o);
     m6_lifecycle_init(&s.life, options->ttl_s * 1000000000ull);
     m6_lifecycle_grant(&s.life, options->sessions, 0); /* whoever started the program with the run's token granted it */

@@ -20,8 +20,9 @@
  * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
-#define M6_POLL_BUSY_MS 5 /* while something is waited for */
-#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
+#define M6_POLL_BUSY_MS 5   /* while something is waited for */
+#define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
+#define M6_POLL_SITES_MS 10 /* the same with sites: stacks come in bursts, and have little room */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -31,6 +32,7 @@ struct m6_options {
   pid_t pid; /* the target; the direct child of a run */
   const char *name, *wait;
   uint64_t run_token;       /* 0: attach */
+  const char *shim;         /* of a run: the file that its programs load; NULL: not known */
   const char *frame_symbol; /* frames are the calls of this function, and there is no shim; NULL: the usual */
   unsigned ttl_s;
   unsigned level;                 /* enum m6_level */

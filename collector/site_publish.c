@@ -30,11 +30,11 @@ static int larger_first(const void *a, const void *b)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The first ones by each measure in turn, until there are M6_SITES_SHOWN; then by bytes. */
-static uint32_t choose(struct m6_sites *s, struct m6_site **shown)
+/* The first ones by each measure in turn, until there are `most`; then by bytes. */
+static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most)
 {
   struct m6_site **order = malloc(s->count * sizeof(void *));
-  uint32_t n = 0, each = M6_SITES_SHOWN / MEASURES;
+  uint32_t n = 0, each = most / MEASURES;
   if (!order) return 0;
   for (uint32_t i = 0; i < s->count; i++) {
     order[i] = &s->list[i];
@@ -57,10 +57,9 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
 
-static void put_row(struct m6_site_side *side, const struct m6_capture *c, const struct m6_site *site,
-                    const struct m6_site_text *text, struct m6_snap_site *to)
+static void put_row(struct m6_site_side *side, const struct m6_sites *s, const struct m6_capture *c,
+                    const struct m6_site *site, const struct m6_site_text *text, struct m6_snap_site *to)
 {
-  const struct m6_sites *s = m6_site_side_sites(side);
   *to = (struct m6_snap_site){.made = amount(&site->made),
                               .in_frames = amount(&site->in_frames),
                               .live = amount(&site->live),
@@ -86,14 +85,27 @@ static void put_row(struct m6_site_side *side, const struct m6_capture *c, const
   if (stack) to->stack_offset = text->put(text->arg, stack, &to->stack_bytes);
 }
 
+static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const struct m6_capture *c,
+                         const struct m6_snapshot *snap, uint32_t most, struct m6_snap_site *rows,
+                         const struct m6_site_text *text)
+{
+  struct m6_site *shown[M6_SITES_SHOWN];
+  uint32_t count = choose(s, shown, most);
+  for (uint32_t i = 0; i < count; i++) m6_site_side_text(side, shown[i]->stack);
+  if (snap->state != M6_COLLECTING) m6_site_side_wait(side);
+  for (uint32_t i = 0; i < count; i++) put_row(side, s, c, shown[i], text, &rows[i]);
+  return count;
+}
+
 uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
                          const struct m6_site_text *text)
 {
   struct m6_site_side *side = arg;
   struct m6_sites *s = m6_site_side_sites(side);
-  struct m6_site_counts n = m6_site_side_counts(side);
+  struct m6_site_counts n;
   struct m6_snap_sites *to = &snap->sites;
-  struct m6_site *shown[M6_SITES_SHOWN];
+  if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
+  n = m6_site_side_counts(side);
   m6_sites_settle(s);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,
@@ -116,9 +128,21 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
     to->exact_count += snap->allocs[i].count;
   }
   if (to->interval == 0) to->interval = 1; /* it was switched off meanwhile; what there is stays */
-  uint32_t count = choose(s, shown);
-  for (uint32_t i = 0; i < count; i++) m6_site_side_text(side, shown[i]->stack);
-  if (snap->state != M6_COLLECTING) m6_site_side_wait(side);
-  for (uint32_t i = 0; i < count; i++) put_row(side, c, shown[i], text, &rows[i]);
-  return to->row_count = count;
+  return to->row_count = put_rows(side, s, c, snap, M6_SITES_SHOWN, rows, text);
+}
+
+uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_snapshot *snap,
+                              struct m6_snap_site *rows, const struct m6_site_text *text)
+{
+  struct m6_site_side *side = arg;
+  struct m6_sites *s = m6_site_side_maps(side);
+  struct m6_site_counts n = m6_site_side_counts(side);
+  struct m6_snap_sites *to = &snap->sites;
+  m6_sites_settle(s);
+  to->map_sites = s->count - 1;
+  to->maps = n.maps;
+  to->maps_dropped = n.maps_dropped;
+  to->maps_made = s->made.bytes;
+  to->maps_live = s->live.bytes;
+  return to->map_count = put_rows(side, s, c, snap, M6_SITE_MAPS_SHOWN, rows, text);
 }

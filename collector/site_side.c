@@ -12,6 +12,7 @@
 #define UNSETTLED_EVERY_MS 1u
 #define USELESS_MAX 8u     /* doublings of that */
 #define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
+#define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
 
 struct queued {
   uint64_t key, bytes;
@@ -26,13 +27,14 @@ struct m6_site_side {
   uint64_t refreshed_ns, loads_ns;
   uint32_t known_loads; /* dlopens before the mappings were last read */
   uint32_t useless;     /* refreshes in a row that found nothing new */
-  struct m6_sites sites;
+  struct m6_sites sites, maps;
   struct m6_site_counts counts, base;
   int based;
   uint64_t deaths_checked;
 
   struct queued *queue;
   uint32_t queued, buffered, granules;
+  uint32_t done; /* of the queue; what is left is looked at after the next drain */
   unsigned char *buffer;
   uint64_t unpacked[M6_SITE_STACK_BYTES / 8];
 
@@ -51,6 +53,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid)
   s->queue = malloc(QUEUE_MAX * sizeof *s->queue);
   s->buffer = malloc(M6_SITE_QUEUE_BYTES);
   int e = m6_sites_init(&s->sites);
+  e |= m6_sites_init(&s->maps);
   e |= m6_site_stacks_init(&s->stacks);
   if (!e && s->queue && s->buffer && (s->names = m6_site_names_open(&s->stacks))) return s;
   m6_site_side_close(s);
@@ -62,6 +65,7 @@ void m6_site_side_close(struct m6_site_side *s)
   if (!s) return;
   m6_site_names_close(s->names);
   m6_sites_close(&s->sites);
+  m6_sites_close(&s->maps);
   m6_site_stacks_free(&s->stacks);
   free(s->queue);
   free(s->buffer);
@@ -133,7 +137,7 @@ void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_recor
       first = granules = 0;
     }
   }
-  if (s->queued == QUEUE_MAX) m6_site_side_work(s, c);
+  if (s->queued == QUEUE_MAX) m6_site_side_finish(s, c);
   struct queued *q = &s->queue[s->queued++];
   *q = (struct queued){.death = (uint32_t)death, .stack_at = UINT32_MAX};
   if (death) {
@@ -184,6 +188,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   is.samples = m6_peek(&h->samples);
   is.dropped = m6_peek(&h->dropped);
   is.deaths_lost = m6_peek(&h->deaths_lost);
+  is.maps = m6_peek(&h->maps);
+  is.maps_dropped = m6_peek(&h->maps_dropped);
   if (!s->based) {
     s->based = 1;
     if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
@@ -191,9 +197,13 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.samples = is.samples - s->base.samples;
   s->counts.dropped = is.dropped - s->base.dropped;
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
-  if (s->counts.deaths_lost != s->deaths_checked || rest) {
+  s->counts.maps = is.maps - s->base.maps;
+  s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
+  /* Not while deaths that were recorded wait in the queue: they know their frames. */
+  if (s->queued == 0 && (s->counts.deaths_lost != s->deaths_checked || rest)) {
     s->deaths_checked = s->counts.deaths_lost;
-    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment), s->sites.frame);
+    m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
+    m6_sites_check(&s->maps, in_table, m6_site_table(c->segment));
   }
   if (now - s->looked_ns < 1000000000u) return;
   s->looked_ns = now;
@@ -278,42 +288,84 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   return number;
 }
 
+static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
+{
+  uint32_t frame = q->frame - (uint32_t)base;
+  if (frame > UINT32_MAX / 2) frame = 0;
+  int mapping = m6_site_is_mapping(q->key);
+  struct m6_sites *to = mapping ? &s->maps : &s->sites;
+  if (q->death) {
+    m6_sites_died(to, q->key, frame);
+    return;
+  }
+  struct m6_site_sample a = {.key = q->key,
+                             .bytes = q->bytes,
+                             .interval = q->interval,
+                             .frame = frame,
+                             .scope = q->scope,
+                             .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
+  a.stack = stack_of(s, q, &a.code);
+  m6_sites_made(to, &a);
+  if (mapping) return;
+  double p = m6_site_probability(a.bytes, a.interval);
+  struct m6_site_stacked *k = s->stacks.list[a.stack];
+  k->samples++;
+  if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
+}
+
+/* What is left moves to the front. Libraries that were loaded meanwhile are looked at now: who knows how long they stay. */
+static void keep_rest(struct m6_site_side *s)
+{
+  uint32_t rest = s->queued - s->done, from = s->buffered;
+  int news = 0;
+  memmove(s->queue, s->queue + s->done, rest * sizeof *s->queue);
+  for (uint32_t i = 0; i < rest; i++) {
+    const struct queued *q = &s->queue[i];
+    if (q->stack_at < from) from = q->stack_at;
+    news |= !q->death && is_news(s, q->flags >> M6_SITE_LOADS_SHIFT);
+  }
+  memmove(s->buffer, s->buffer + from, s->buffered - from);
+  for (uint32_t i = 0; i < rest; i++)
+    if (s->queue[i].stack_at != UINT32_MAX) s->queue[i].stack_at -= from;
+  s->buffered -= from;
+  s->queued = rest;
+  s->done = 0;
+  if (news) refresh(s, s->loads_ns = m6_monotonic_ns());
+}
+
+static void work(struct m6_site_side *s, const struct m6_capture *c, uint64_t until_ns)
+{
+  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
+  while (s->done < s->queued && (s->done % 8 != 7 || m6_monotonic_ns() < until_ns))
+    work_on(s, &s->queue[s->done++], base);
+  if (s->done == s->queued) s->queued = s->buffered = s->done = 0;
+  else keep_rest(s);
+}
+
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
 {
   if (!s) return 0;
-  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
-  for (uint32_t i = 0; i < s->queued; i++) {
-    struct queued *q = &s->queue[i];
-    uint32_t frame = q->frame - (uint32_t)base;
-    if (frame > UINT32_MAX / 2) frame = 0;
-    if (q->death) {
-      m6_sites_died(&s->sites, q->key, frame);
-      continue;
-    }
-    struct m6_site_sample a = {.key = q->key,
-                               .bytes = q->bytes,
-                               .interval = q->interval,
-                               .frame = frame,
-                               .scope = q->scope,
-                               .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
-    a.stack = stack_of(s, q, &a.code);
-    m6_sites_made(&s->sites, &a);
-    double p = m6_site_probability(a.bytes, a.interval);
-    struct m6_site_stacked *k = s->stacks.list[a.stack];
-    k->samples++;
-    if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
-  }
+  uint64_t begun = m6_monotonic_ns();
+  int crowded = s->queued > QUEUE_MAX / 2 || s->buffered > M6_SITE_QUEUE_BYTES / 2;
+  work(s, c, crowded ? UINT64_MAX : begun + WORK_MS * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
-  uint32_t percent = s->granules * 100 / M6_STACK_GRANULES;
-  s->queued = s->buffered = s->granules = 0;
+  uint32_t percent = s->queued ? 100 : s->granules * 100 / M6_STACK_GRANULES;
+  s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
+  m6_sites_tick(&s->maps, (uint32_t)c->boundaries, now);
   return percent > 100 ? 100 : percent;
+}
+
+void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
+{
+  if (s && s->queued) work(s, c, UINT64_MAX);
 }
 
 /* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
+struct m6_sites *m6_site_side_maps(struct m6_site_side *s) { return &s->maps; }
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)

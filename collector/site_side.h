@@ -22,6 +22,7 @@
 struct m6_site_counts {                   /* of stacks */
   uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
+  uint64_t maps, maps_dropped;
 };
 
 struct m6_site_side;
@@ -29,10 +30,12 @@ struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
 void m6_site_side_close(struct m6_site_side *s);
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
-/* Gives how full the stacks' place was, in percent. */
+/* Gives how full the stacks' place was, in percent; 100 when there is more to do, for which there was no time before the next drain. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
+void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
+struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappings: every one of them */
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);

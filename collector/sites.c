@@ -97,13 +97,18 @@ static struct m6_site *site_of(struct m6_sites *s, const struct m6_site_sample *
   return site;
 }
 
+static void leave(struct m6_sites *s, const struct m6_site_live *l)
+{
+  add(&l->site->live, l, -1);
+  add(&s->live, l, -1);
+}
+
 static void bury(struct m6_sites *s, const struct m6_site_live *l, uint32_t frame)
 {
   struct m6_site *site = l->site;
   uint32_t age = frame - l->frame, class = 0;
   if ((int32_t)age < 0) age = 0; /* the present was counted between the two clocks */
-  add(&site->live, l, -1);
-  add(&s->live, l, -1);
+  leave(s, l);
   site->dead_blocks += l->blocks;
   site->dead_frames += l->blocks * age;
   while (age >> class && class < M6_SITE_LIVES - 1) class ++;
@@ -134,7 +139,7 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
   HASH_FIND(hh, s->alive, &one.key, sizeof one.key, l);
   if (l) { /* this key again: its death was lost, long ago */
     HASH_DELETE(hh, s->alive, l);
-    bury(s, l, sample->frame);
+    leave(s, l);
     free(l);
   }
   add(&site->live, &one, 1);
@@ -182,14 +187,14 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
   s->early_count++;
 }
 
-void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg, uint32_t frame)
+void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg)
 {
   struct m6_site_live *l, *next;
   HASH_ITER(hh, s->alive, l, next)
   {
     if (lives(arg, l->key)) continue;
     HASH_DELETE(hh, s->alive, l);
-    bury(s, l, frame);
+    leave(s, l);
     free(l);
   }
 }

@@ -93,8 +93,9 @@ int m6_sites_init(struct m6_sites *s); /* 0 or ENOMEM */
 void m6_sites_close(struct m6_sites *s);
 void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample);
 void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame);
-/* Asks of every live sample whether it still lives; those for which the answer is 0 have died by now. */
-void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg, uint32_t frame);
+/* Asks of every live sample whether it still lives; those for which the answer is 0 have died by now, nobody knows when: they count
+ * in no lifetime. */
+void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg);
 /* Takes the readings for growth when it is time. */
 void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns);
 /* Ages of what lives, before rows are read. */

@@ -137,18 +137,22 @@ static int govern_ok(const struct m6_snap_govern *g)
   return 1;
 }
 
-static int sites_ok(const struct m6_snapshot *s)
+static int site_rows_ok(const struct m6_snapshot *s, uint64_t offset, uint32_t count, uint32_t most)
 {
-  const struct m6_snap_site *x = (const struct m6_snap_site *)((const char *)s + s->sites.rows_offset);
-  if (s->sites.row_count == 0) return 1;
-  if (s->sites.row_count > M6_SITES_SHOWN ||
-      !region_ok(s, s->sites.rows_offset, s->sites.row_count, sizeof(struct m6_snap_site), 8))
-    return 0;
-  for (uint32_t i = 0; i < s->sites.row_count; i++, x++)
+  const struct m6_snap_site *x = (const struct m6_snap_site *)((const char *)s + offset);
+  if (count == 0) return 1;
+  if (count > most || !region_ok(s, offset, count, sizeof(struct m6_snap_site), 8)) return 0;
+  for (uint32_t i = 0; i < count; i++, x++)
     if (!text_ok(s, x->scope_offset, x->scope_bytes, M6_TEXT_MAX) ||
         !text_ok(s, x->stack_offset, x->stack_bytes, M6_TEXT_MAX))
       return 0;
   return 1;
+}
+
+static int sites_ok(const struct m6_snapshot *s)
+{
+  return site_rows_ok(s, s->sites.rows_offset, s->sites.row_count, M6_SITES_SHOWN) &&
+         site_rows_ok(s, s->sites.maps_offset, s->sites.map_count, M6_SITE_MAPS_SHOWN);
 }
 
 int m6_snapshot_check(const void *block, size_t bytes)

@@ -1,6 +1,7 @@
 /* stats_sites.c - see stats_sites.h. */
 #include "stats_sites.h"
 
+#include <math.h>
 #include <string.h>
 
 int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out)
@@ -57,3 +58,15 @@ int m6_site_is_allocator(const struct m6_site_line *l)
 }
 
 int m6_site_is_library(const struct m6_site_line *l) { return begins(l, "std::") || begins(l, "__gnu_cxx::"); }
+
+struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s)
+{
+  const struct m6_snap_heap *h = &s->govern.heap;
+  struct m6_heap_unused u = {s->mapped > 0 ? (double)s->mapped : 0, NAN, NAN};
+  if (h->count == 0 || h->held == 0 || h->live < 0) return u;
+  double held = (double)h->held - u.mapped, unused = held - (double)h->live;
+  if (held <= 0) return u;
+  u.bytes = unused > 0 ? unused : 0;
+  u.share = u.bytes / held;
+  return u;
+}

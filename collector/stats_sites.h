@@ -14,6 +14,10 @@ static inline const struct m6_snap_site *m6_snap_sites_rows(const struct m6_snap
 {
   return (const struct m6_snap_site *)((const char *)s + s->sites.rows_offset);
 }
+static inline const struct m6_snap_site *m6_snap_site_maps(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_site *)((const char *)s + s->sites.maps_offset);
+}
 /* The next line from *at, which moves on; 0 at the end. */
 int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out);
 /* Up to `most` lines of a row's stack; how many. */
@@ -22,6 +26,13 @@ int m6_site_lines(const struct m6_snapshot *s, const struct m6_snap_site *row, s
 int m6_site_is_allocator(const struct m6_site_line *l);
 /* Is it the C++ library's own? */
 int m6_site_is_library(const struct m6_site_line *l);
+
+/* What the allocator holds and nobody uses, at the last measurement of the whole heap: of `held` what is neither live nor the
+ * program's own mappings. NaN when it is not known, which it never is of a program that ran before. */
+struct m6_heap_unused {
+  double mapped, bytes, share;
+};
+struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s);
 
 M6_HIDDEN json_t *m6_payload_sites(const struct m6_snapshot *s);
 

@@ -59,9 +59,8 @@ static int insert(uint64_t key)
   return 0;
 }
 
-uint64_t m6_site_take(const void *p)
+static uint64_t take(uint64_t address)
 {
-  uint64_t address = (uintptr_t)p;
   if (!m6_site_can_key(address) || !m6_peek(&m6_gate.alive)) return 0;
   uint64_t *bucket = bucket_of(address);
   for (uint32_t i = 0; bucket && i < M6_SITE_BUCKET; i++) {
@@ -71,6 +70,18 @@ uint64_t m6_site_take(const void *p)
     return key;
   }
   return 0;
+}
+
+uint64_t m6_site_take(const void *p) { return take((uintptr_t)p); }
+
+uint64_t m6_site_unmapping(const void *p)
+{
+  uint64_t address = (uintptr_t)p | M6_SITE_MAPPED;
+  if (!m6_peek(&m6_gate.sites) || !m6_peek(&m6_site_filter[m6_site_hash(address)])) return 0;
+  int e = errno;
+  uint64_t key = take(address);
+  errno = e;
+  return key;
 }
 
 /* What a former session left behind: blocks that were given back while nobody looked. */
@@ -110,8 +121,11 @@ static void died(uint64_t key)
 {
   struct m6_thread *t = &m6_self;
   struct m6_site_head *h = head();
-  if (!m6_peek(&m6_gate.collecting) || !h) return;
-  if (!room(t, 1)) {
+  uint32_t now = m6_peek(&m6_gate.collecting);
+  if (!now || !h) return;
+  int enters = t->session != now ||
+               !t->producer.records; /* which may not be where a mapping goes, see m6_site_mapping */
+  if ((enters && m6_site_is_mapping(key)) || !room(t, 1)) {
     m6_shared_add(&h->deaths_lost, 1);
     return;
   }
@@ -254,18 +268,14 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
 
 /* ---- a sample -------------------------------------------------------------------------------------------------------------------- */
 
-static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
+static void put(struct m6_thread *t, struct m6_site_head *h, uint64_t key, uint64_t bytes, uint32_t interval,
+                unsigned flags)
 {
-  unsigned flags = ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT, label = 0;
-  uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
-  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) {
-    m6_shared_add(&h->dropped, 1);
-    return;
-  }
+  unsigned label = 0;
   uint32_t granules = 0, first = copy_stack(h, &granules);
+  flags |= ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT;
   if (!first) m6_shared_add(&h->stackless, 1);
-  uint64_t key = m6_site_key_of(address, number);
-  if (!insert(key)) {
+  if (!(flags & M6_SITE_UNTRACKED) && !insert(key)) {
     flags |= M6_SITE_UNTRACKED;
     m6_shared_add(&h->untracked, 1);
   }
@@ -280,6 +290,29 @@ static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, u
                  M6_REC_CONTINUED, 0, 0, 1);
   m6_ring_commit(r, at, m6_now(), m6_peek(&t->slot->live), m6_peek(&t->slot->allocs) & M6_COUNT_MASK, M6_REC_SITE,
                  flags, label, first);
+}
+
+static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
+{
+  uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
+  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) m6_shared_add(&h->dropped, 1);
+  else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
+}
+
+/* An allocator may map with its lock held: nobody enters here, a thread without a ring (or in a new session) goes without. */
+void m6_site_mapping(const void *p, uint64_t bytes, int tracked)
+{
+  struct m6_thread *t = &m6_self;
+  uint32_t now = m6_peek(&m6_gate.collecting);
+  if (!bytes || !now || !m6_peek(&m6_seg->site_interval)) return;
+  int e = errno;
+  struct m6_site_head *h = head();
+  if (h) {
+    uint64_t number = m6_shared_add(&h->maps, 1), address = (uintptr_t)p | M6_SITE_MAPPED;
+    if (t->session != now || !t->producer.records || !room(t, M6_SITE_UNITS)) m6_shared_add(&h->maps_dropped, 1);
+    else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
+  }
+  errno = e;
 }
 
 void m6_site_sample(const void *p, uint64_t bytes)

@@ -14,6 +14,7 @@
 #define M6_SITE_GRANULES_MAX_EVERY 3u
 #define M6_SITES_MAX 2048     /* sites (stack and scope) told apart; the last one takes the rest */
 #define M6_SITES_SHOWN 192    /* of these in a snapshot: those that lead in anything */
+#define M6_SITE_MAPS_SHOWN 24 /* sites of mappings in a snapshot */
 #define M6_SITE_FRAMES_MAX 96 /* callers of one site */
 #define M6_SLOTS 1024         /* threads with counters of their own at one time, slot 0 included */
 #define M6_RINGS 160          /* threads with a ring of their own at one time */
@@ -42,7 +43,7 @@
 
 #define M6_KERNEL_RING_BYTES (4u << 20) /* what the kernel writes for one session, all ring buffers together: */
 #define M6_FRAMES_RING_BYTES (1u << 20) /* boundaries, some 3,000 */
-#define M6_SAMPLES_RING_BYTES (M6_KERNEL_RING_BYTES - M6_FRAMES_RING_BYTES)
+#define M6_SAMPLES_RING_BYTES (2u << 20) /* CPU samples; as much again for switches, where boundaries have no ring */
 #define M6_SAMPLES_RETAINED 10000     /* CPU samples kept with their time, and different stacks kept, of one session */
 #define M6_SAMPLES_STACK_MAX 127      /* frames of one stack; the kernel's own default */
 #define M6_SAMPLES_STACK_BYTES 16384u /* of a thread's stack copied with a sample, where it is unwound afterwards */

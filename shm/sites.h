@@ -23,6 +23,8 @@
  *   table     a bucket of M6_SITE_BUCKET words by the address; 0 = free. Insert: compare-and-swap 0 -> key in the first word that is
  *             free. Remove: compare-and-swap key -> 0. One address is in one word at most, because a block is removed before it is
  *             given back and inserted after it was got; so words of different blocks never need to agree on anything.
+ * Mappings that the program makes itself (mmap, mremap, brk) are recorded likewise, each of them: their address has M6_SITE_MAPPED set,
+ * which no block's has, their number counts `maps`, and what word 2 calls the interval is 1.
  * A death that could not be recorded is counted; the collector then looks into the table for who is still there. Losses cost
  * resolution, never truth. The collector copies, then checks.
  */
@@ -38,6 +40,7 @@
 #define M6_SITE_LOADS_SHIFT 2 /* above: the low bits of header.loads, for whoever looks up what was mapped then */
 #define M6_SITE_LOADS_MASK 63u
 
+#define M6_SITE_MAPPED (1ull << 47) /* in a key's address: a mapping; user space ends below */
 #define M6_SITE_NUMBER_BITS 19
 #define M6_SITE_UNITS 2u
 
@@ -46,6 +49,7 @@ static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
   return address >> 3 << M6_SITE_NUMBER_BITS | (number & ((1u << M6_SITE_NUMBER_BITS) - 1));
 }
 static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_NUMBER_BITS << 3; }
+static inline int m6_site_is_mapping(uint64_t key) { return (m6_site_address(key) & M6_SITE_MAPPED) != 0; }
 /* Only such addresses have a key that leads back to them, and is not 0. */
 static inline int m6_site_can_key(uint64_t address) { return address >> 48 == 0 && (address & 7) == 0 && address != 0; }
 
@@ -64,7 +68,9 @@ struct m6_site_head {                     /* one page */
   uint64_t stackless;
   uint64_t untracked;
   uint64_t deaths_lost;
-  uint8_t page_free[4096 - 128 - 40];
+  uint64_t maps; /* mappings that were made; also the next one's number */
+  uint64_t maps_dropped;
+  uint8_t page_free[4096 - 128 - 56];
 };
 
 struct m6_site_stack { /* what a stack's first granule begins with */

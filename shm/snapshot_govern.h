@@ -59,6 +59,7 @@ struct m6_snap_heap { /* /proc/PID/smaps_rollup; bytes */
   uint64_t at_ns;     /* of the last one, since the session's start */
   uint64_t took_ns;   /* how long it took, and so for how long the target's mappings may have been held */
   uint64_t rss, pss, anonymous, swap;
+  uint64_t held;   /* resident or swapped, in what may be the allocator's; 0: not known */
   int64_t live;    /* heap reading at that moment */
   uint64_t missed; /* due while one was still pending */
   int32_t error;   /* errno of the last one that failed; 0 */
@@ -80,7 +81,7 @@ struct m6_snap_govern {
 };
 _Static_assert(sizeof(struct m6_snap_budget) == 56 && sizeof(struct m6_snap_step) == 48,
                "size must not change within a version");
-_Static_assert(sizeof(struct m6_snap_link) == 72 && sizeof(struct m6_snap_heap) == 80,
+_Static_assert(sizeof(struct m6_snap_link) == 72 && sizeof(struct m6_snap_heap) == 88,
                "size must not change within a version");
 
 #endif

@@ -29,7 +29,7 @@ enum m6_kernel_source {
 enum m6_kernel_part { M6_KERNEL_PARTS(M6_ENUM_PART) M6_KERNEL_PART_COUNT };
 #undef M6_ENUM_PART
 
-/* Why a thread was off its CPU: from the system call that it was in. X(enum suffix, JSON name, words for people) */
+/* Why a thread was off its CPU: from the system call that it was in; all of it is UNNAMED where that is not seen. X(enum suffix, JSON name, words for people) */
 #define M6_WHYS(X)                                                                                                     \
   X(LOCK, "lock", "waited for a lock (futex)")                                                                         \
   X(SLEEP, "sleep", "slept")                                                                                           \
@@ -38,7 +38,8 @@ enum m6_kernel_part { M6_KERNEL_PARTS(M6_ENUM_PART) M6_KERNEL_PART_COUNT };
   X(DRIVER, "driver", "waited for a driver (ioctl)")                                                                   \
   X(FAULT, "page_fault", "waited for memory (page fault)")                                                             \
   X(STOLEN, "stolen", "lost to interrupts or to the host")                                                             \
-  X(OTHER, "other", "waited for something else")
+  X(OTHER, "other", "waited for something else")                                                                       \
+  X(UNNAMED, "unnamed", "off CPU (it waited; for what is not seen)")
 #define M6_ENUM_WHY(e, name, text) M6_WHY_##e,
 enum m6_why { M6_WHYS(M6_ENUM_WHY) M6_WHY_COUNT };
 #undef M6_ENUM_WHY
@@ -133,7 +134,7 @@ struct m6_snap_kernel {
   uint32_t folded_bytes, folded_more; /* more: they did not fit */
 };
 
-_Static_assert(sizeof(struct m6_snap_causes) == 120 && sizeof(struct m6_snap_thread) == 320 &&
+_Static_assert(sizeof(struct m6_snap_causes) == 128 && sizeof(struct m6_snap_thread) == 328 &&
                  sizeof(struct m6_snap_call) == 40 && sizeof(struct m6_snap_function) == 48 &&
                  sizeof(struct m6_snap_refusal) == 32,
                "size must not change within a version");

@@ -43,6 +43,11 @@ struct m6_snap_sites {
   double price_ns;               /* of one sample to the game, calibrated; NaN when it is not known */
   uint64_t cost_ns;              /* of all of them; in shim_ns */
   uint64_t stacks, stacks_whole; /* unwound; to a thread's first function */
+  /* What the program maps itself (mmap, mremap, brk), every call of it, in rows of their own: not in the sums above. */
+  uint32_t map_count, map_sites;
+  uint64_t maps_offset;
+  uint64_t maps, maps_dropped; /* calls; of these, without a record */
+  double maps_made, maps_live; /* bytes of those with one */
 };
 
 _Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 8 * 8, "size must not change within a version");

@@ -1,4 +1,4 @@
-# tools.mk - what is done with the build: install, bench, lint.
+# tools.mk - what is done with the build: install, uninstall, bench, lint.
 
 # ---- install: DESTDIR and PREFIX; SETCAP=1 lets every user count in the kernel ---------------------------------------
 CAPABILITIES := cap_bpf,cap_perfmon+ep
@@ -18,6 +18,15 @@ install: all
 	$(foreach m,$(MAN),install -D -m 644 $m $I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m) &&) true
 	$(if $(DESTDIR),,-[ "$$(id -u)" != 0 ] || ldconfig)
 	$(if $(SETCAP),setcap $(CAPABILITIES) $I/bin/mach6 && setcap $(CAPABILITIES) $I/bin/mach6-collector)
+
+# What `install` puts there, and no more; folders that others use, too, stay.
+uninstall:
+	rm -f $(addprefix $I/bin/,mach6 mach6-collector) $(addprefix $I/include/,mach6.h mach6_stats.h)
+	rm -f $I/lib/mach6/libmach6.so $I/lib/pkgconfig/mach6.pc $I/lib/libmach6stats.a \
+	  $(addprefix $I/lib/libmach6stats.so,.$(VERSION) .0) $I/lib/libmach6stats.so
+	rm -f $(foreach m,$(MAN),$I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m))
+	-[ ! -d $I/lib/mach6 ] || rmdir $I/lib/mach6
+	$(if $(DESTDIR),,-[ "$$(id -u)" != 0 ] || ldconfig)
 
 # ---- bench ----------------------------------------------------------------------------------------------------------
 BENCH_C := $(wildcard tests/bench/*.c)

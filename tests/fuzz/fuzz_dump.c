@@ -1,7 +1,7 @@
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats.c collector/stats_check.c */
 /* links: collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_sites.c collector/stats_sites.c */
-/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lm */
+/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lz -lm */
 /* fuzz_dump - any bytes as a dump: the reader ends, within its memory; what it lets through, every output can show.
  *
  * Beside faults that the sanitizers see it is an error when a block that was read is not what stats_check.c accepts, or does not come
@@ -54,6 +54,23 @@ static void comes_back(const struct m6_snapshot *s)
   free(all);
 }
 
+/* Every format of everything that has stacks. */
+static void export_all_stacks(const mach6_stats *s, FILE *to)
+{
+  static int (*const formats[])(const struct export_stacks *, FILE *) = {
+    export_folded, export_speedscope, export_stacks_json, export_pprof, export_flame};
+  unsigned count;
+  const struct export_measure *m = export_measures(&count);
+  for (unsigned i = 0; i < count; i++)
+    for (unsigned flags = 0; flags < 8; flags += 7) {
+      struct export_stacks *x;
+      if (export_stacks_new(s, &m[i], flags, &x) != 0) continue;
+      for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
+        must(formats[k](x, to) == 0, "stacks that cannot be written");
+      export_stacks_free(x);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct mach6_dump_info info;
@@ -75,8 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     export_json(s, null);
     export_csv(s, null, "nodes");
     export_chrome(s, null);
-    export_folded(s, null);
-    export_speedscope(s, null);
+    export_all_stacks(s, null);
     if (compare(s, s, &(struct compare_options){0.01, 0.01}, &c) == 0) compare_free(&c);
   }
   mach6_stats_close(s);

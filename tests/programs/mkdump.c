@@ -4,7 +4,8 @@
  *   mkdump write[-thread] OUT [KEY=VALUE...]   by the collector's writer, with io_uring or without; says how it went; status 1 when it failed
  *   mkdump forever[-thread] OUT [KEY=VALUE...] again and again, from another seed each time, a line for each, until it is killed
  *   mkdump give-up[-thread] OUT [KEY=VALUE...] begins, and gives up after some turns
- * Keys: seed, frames, scopes, slow, slower, spread, leak, most (bytes), scene=hostile (labels).
+ * Keys: seed, frames, scopes, slow, slower, spread, leak, most (bytes), scene=hostile (labels), scene=sites (and
+ *   CPU samples), scene=names (the same, with names that break formats).
  */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_write.c collector/dump_io.c collector/reservoir.c */
 /* links: -luring -lmsgpackc -lm */
@@ -17,12 +18,14 @@
 
 static struct dump_game game = {.seed = 1, .frames = 600, .scopes = 8};
 static uint64_t most;
-static int hostile;
+static int hostile, sites, names;
 
 static void parse(const char *word)
 {
   double v;
   if (!strcmp(word, "scene=hostile")) hostile = 1;
+  if (!strcmp(word, "scene=sites")) sites = 1;
+  if (!strcmp(word, "scene=names")) sites = names = 1;
 #define KEY(name, member, type)                                                                                        \
   if (sscanf(word, name "=%lf", &v) == 1) game.member = (type)v;
   KEY("seed", seed, uint64_t)
@@ -35,19 +38,76 @@ static void parse(const char *word)
   if (sscanf(word, "most=%lf", &v) == 1) most = (uint64_t)v;
 }
 
+/* ---- sites and CPU samples -------------------------------------------------------------------------------------------- */
+
+static struct m6_snap_amount amount(double bytes, double blocks, double half)
+{
+  return (struct m6_snap_amount){bytes, bytes - half, bytes + half, blocks, 40};
+}
+
+/* Three sites of a game, one of them a leak, one without a stack, and one that found no row: amounts that a test can add up. */
+static void put_sites(struct fx *f)
+{
+  static struct m6_snap_site row[3];
+  static const char *const stacks[] = {
+    "operator new(unsigned long)\tlibstdc++.so.6\t\n"
+    "^std::vector<Body, std::allocator<Body> >::push_back\tgame\t/usr/include/c++/12/bits/stl_vector.h:1287\n"
+    "Solver<float>::step\tgame\tsrc/solver.cc:42\nmain\tgame\tsrc/main.cc:7\n_start\tgame\t",
+    "keep\tgame\tsrc/keep.c:12\nmain\tgame\tsrc/main.cc:9\n_start\tgame\t",
+    "",
+  };
+  static const char *const bad[] = {
+    "std::map<a&b, \"c\">::operator<\t</title><script>alert(1)</script>\tC:\\x;y:z:18446744073709551616\n"
+    "^\t\t\n^a;b c\x01\x1b[31m\xe2\x80\xae\xef\xbf\xbf]]>\tm\t:5\n\n\t\t\t\tmain\tx",
+    "libgame.so+0x1234\tlibgame.so\t\n日本語\t日本\tä.c:1",
+    "\n\n\n",
+  };
+  struct m6_snap_sites *h = &f->head.sites;
+  for (int i = 0; i < 3; i++) {
+    const char *stack = names ? bad[i] : stacks[i];
+    row[i] = (struct m6_snap_site){.made = amount(3e6 / (i + 1), 3000 / (i + 1), 1e5),
+                                   .in_frames = amount(2e6, 2000, 1e5),
+                                   .live = amount(i == 1 ? 4e5 : 0, i == 1 ? 400 : 0, i == 1 ? 1e4 : 0),
+                                   .same_frame = amount(i ? 0 : 2e6, i ? 0 : 2000, 0),
+                                   .peak = 5e5,
+                                   .growth = i == 1 ? 700 : 0,
+                                   .growth_error = 50,
+                                   .age = 3,
+                                   .suspect = i == 1};
+    row[i].stack_offset = fx_text(f, stack, strlen(stack));
+    row[i].stack_bytes = (uint32_t)strlen(stack);
+    const char *scope = names ? "<&\"'>;\x02" : "physics";
+    if (i) continue;
+    row[i].scope_offset = fx_text(f, scope, strlen(scope));
+    row[i].scope_bytes = (uint32_t)strlen(scope);
+  }
+  f->sites = row;
+  *h = (struct m6_snap_sites){.interval = 4096,
+                              .row_count = 3,
+                              .sites = 4,
+                              .made = amount(6e6, 6000, 2e5),
+                              .in_frames = amount(6e6, 6000, 2e5),
+                              .live = amount(4e5, 400, 1e4),
+                              .exact_bytes = 6010000,
+                              .exact_count = 6011,
+                              .exact_live = 401000,
+                              .peak = 1e6,
+                              .samples = 160,
+                              .stacks = 3,
+                              .stacks_whole = 2,
+                              .price_ns = NAN};
+  fx_kernel(f);
+  f->head.kernel.refusal_count = f->head.kernel.thread_count = f->head.kernel.call_count = 0;
+  f->head.kernel.frames = 0;
+  f->folded = names ? "t<&>\x01;<b>&amp;\"\xe2\x80\xae;std::operator<< <char>;sys<x>_[k] 7\nno number\n;;; 3\nx "
+                      "99999999999999999999999\n"
+                    : "game;main;physics_step 400\ngame;main;draw_bubbles(std::vector<bubble>) 250\n"
+                      "game;main;physics_step;do_syscall_[k] 50\nworker;start_thread;libGL.so.1+0x9bae0 100\n";
+}
+
 static struct m6_snapshot *make(void)
 {
-  static const char *const labels[] = {"quote \" and \\ back",
-                                       "comma, semi; colon:",
-                                       "new\nline\ttab",
-                                       "ctrl \x01\x1b[31m red",
-                                       "%s%n%d",
-                                       "</script><b>",
-                                       "=cmd()",
-                                       "\xef\xbf\xbd\xef\xbf\xbd",
-                                       "",
-                                       "日本語のラベル",
-                                       "a/b"};
+  static const char *const labels[] = {FX_HOSTILE, "a/b"};
   struct fx f;
   size_t bytes;
   dg_make(&f, &game);
@@ -56,6 +116,7 @@ static struct m6_snapshot *make(void)
     fx_fill(&f, n, 100 + i, 10 * (double)(i + 1), 900, (int64_t)i * 100 - 500, i);
     f.nodes[n].reservoir = 0;
   }
+  if (sites) put_sites(&f);
   struct m6_snapshot *b = fx_block(&f, &bytes);
   b->ending_known = 1;
   fx_free(&f);

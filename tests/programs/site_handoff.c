@@ -26,8 +26,9 @@ GIVER(1)
 GIVER(2)
 GIVER(3)
 GIVER(4)
-GIVER(5) GIVER(6) GIVER(7) static void *(*const give[THREADS])(size_t) = {giver_0, giver_1, giver_2, giver_3,
-                                                                          giver_4, giver_5, giver_6, giver_7};
+GIVER(5)
+GIVER(6) GIVER(7) static void *(*const give[THREADS])(size_t) = {giver_0, giver_1, giver_2, giver_3,
+                                                                 giver_4, giver_5, giver_6, giver_7};
 
 static APART void *resize(unsigned me, void *p, size_t bytes) { return got(&resized[me], realloc(p, bytes)); }
 

@@ -32,6 +32,7 @@ struct fx {
   uint64_t cpu_samples[M6_NODES_MAX];
   struct m6_snap_causes causes[M6_SPIKES_RETAINED];
   const char *folded;
+  struct m6_snap_site *sites; /* head.sites.row_count of them; not freed here */
 };
 
 static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
@@ -141,7 +142,8 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
               {&k->functions_offset, f->functions, k->function_count * sizeof f->functions[0]},
               {&k->samples_offset, f->cpu_samples, k->sample_count * sizeof f->cpu_samples[0]},
               {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
-              {&k->folded_offset, f->folded, k->folded_bytes}};
+              {&k->folded_offset, f->folded, k->folded_bytes},
+              {&h->sites.rows_offset, f->sites, h->sites.row_count * sizeof *f->sites}};
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
     *more[i].offset = h->bytes;
     h->bytes += (more[i].bytes + 7) & ~7ull;
@@ -361,5 +363,10 @@ static inline void fx_game(struct fx *f, uint64_t presents, int64_t leak)
   h->price_frame_ns = 310;
   h->publishes = 130;
 }
+
+/* Labels that break whoever prints them as they are, one after the other. */
+#define FX_HOSTILE                                                                                                     \
+  "quote \" and \\ back", "comma, semi; colon:", "new\nline\ttab", "ctrl \x01\x1b[31m red", "%s%n%d", "</script><b>",  \
+    "=cmd()", "\xef\xbf\xbd\xef\xbf\xbd", "", "日本語のラベル"
 
 #endif

@@ -1,5 +1,5 @@
 /* links: collector/budgets.c collector/frame.c collector/books.c collector/histogram.c collector/verdict.c collector/reservoir.c */
-/* links: collector/tree.c collector/clock.c collector/heap.c collector/governor.c collector/lifecycle.c collector/trend.c -lm */
+/* links: collector/tree.c collector/clock.c collector/heap.c collector/heap_maps.c collector/governor.c collector/lifecycle.c collector/trend.c -lm */
 /* sanitizers: address */
 /* test_budgets - each budget by its name: it is enforced where it should be, its overruns are counted, an option lowers it and none raises it.
  * Retained buffers and dumps: test_retained, test_dump. What the shim enforces (rings, slots, streams) is in e2e/limits and e2e/budgets; clients of the socket in e2e/drive. */
@@ -19,6 +19,7 @@
 #include "collector/frame.h"
 #include "collector/governor.h"
 #include "collector/heap.h"
+#include "collector/heap_maps.h"
 #include "collector/lifecycle.h"
 #include "collector/tree.h"
 #include "collector/trend.h"
@@ -304,6 +305,35 @@ static void heap_text(void **state)
   assert_int_equal(m6_heap_parse("x\nRss: 18446744073709551615 kB\nPss: 1 kB\nAnonymous: 1 kB\nSwap: 1 kB\n", &m), -1);
 }
 
+static const char smaps[] =
+  "55d0c000-55d0d000 rw-p 00001000 08:01 77   /usr/bin/game\nAnonymous:   4 kB\nSwap:   0 kB\n"
+  "55d0d000-55d10000 rw-p 00000000 00:00 0\nAnonymous:   8 kB\n" /* its .bss */
+  "55d20000-55d40000 rw-p 00000000 00:00 0    [heap]\nRss:   99 kB\nAnonymous:   100 kB\nSwap:   3 kB\n"
+  "7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \nAnonymous:   50 kB\n" /* an arena, and the rest of it */
+  "7f0000021000-7f0004000000 ---p 00000000 00:00 0 \nAnonymous:   0 kB\n"
+  "7f0004000000-7f0004021000 rw-p 00000000 00:00 0 \nAnonymous:   7 kB\n" /* another right behind it */
+  "7f0010000000-7f0010001000 ---p 00000000 00:00 0 \nAnonymous:   0 kB\n"
+  "7f0010001000-7f0010801000 rw-p 00000000 00:00 0 \nAnonymous:   1000 kB\n" /* a thread's stack */
+  "7f0020000000-7f0020100000 rw-p 00000000 00:00 0 \nAnonymous:   200 kB\n"  /* a large block */
+  "7f0030000000-7f0030100000 r--p 00000000 00:00 0 \nAnonymous:   20 kB\n"
+  "7f0040000000-7f0040100000 rw-s 00000000 00:01 9 /memfd:x (deleted)\nAnonymous:   30 kB\n"
+  "7f0050000000-7f0050100000 rw-p 00000000 00:00 0    [anon: glibc: malloc arena]\nAnonymous:   11 kB\n"
+  "7ffd0000000-7ffd0021000 rw-p 00000000 00:00 0    [stack]\nAnonymous:   60 kB\n";
+static void heap_mappings(void **state)
+{
+  (void)state;
+  struct m6_heap_maps m = {0};
+  char line[256];
+  for (const char *at = smaps; *at; at += strcspn(at, "\n") + 1) {
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n") + 1, at);
+    m6_heap_maps_line(&m, line);
+  }
+  assert_int_equal(m.held, (100 + 3 + 50 + 7 + 200 + 11) * 1024);
+  m6_heap_maps_line(&m, "Anonymous: 18446744073709551615 kB");
+  m6_heap_maps_line(&m, "");
+  m6_heap_maps_line(&m, "7ffd0000000-7ffd0021000 rw-p\n");
+}
+
 static void overhead_by_level(void **state)
 {
   (void)state;
@@ -350,6 +380,7 @@ int main(void)
     cmocka_unit_test(heap_interval_and_pending),
     cmocka_unit_test(heap_at_the_end_of_a_session),
     cmocka_unit_test(heap_text),
+    cmocka_unit_test(heap_mappings),
     cmocka_unit_test(overhead_by_level),
     cmocka_unit_test(session_chain),
   };

@@ -7,6 +7,14 @@
 #include "collector/kernel_side.h"
 #include "segment_fixture.h"
 
+/* kernel_side_switches.c: there are none here. */
+void m6_kernel_presented(void *arg, const struct m6_capture *from, uint32_t tid, uint32_t stream, uint64_t number,
+                         uint64_t clock)
+{
+  (void)arg, (void)from, (void)tid, (void)stream, (void)number, (void)clock;
+}
+void m6_kernel_switches_settle(struct m6_kernel_side *side) { (void)side; }
+
 static struct fx f;
 static struct m6_capture c;
 static struct m6_kernel_side k;

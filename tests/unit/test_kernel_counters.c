@@ -21,7 +21,7 @@
 #include "collector/kernel_counters.h"
 #include "collector/kernel_faults.h"
 #include "collector/kernel_object.h"
-#include "kernel_tap.h"
+#include "kernel_phases.h"
 
 /* ---- the child -------------------------------------------------------------------------------------------------- */
 enum worker { OLD, BUSY_A, BUSY_B, SLEEPER, FAULTER, CALLER, MOVER, WORKERS };
@@ -41,37 +41,7 @@ static struct shared {
 } * shared;
 static char cold_file[4096];
 
-static uint64_t now_ns(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-static void await(int phase)
-{
-  for (int now; (now = __atomic_load_n(&shared->phase, __ATOMIC_ACQUIRE)) < phase;)
-    syscall(SYS_futex, &shared->phase, FUTEX_WAIT, now, NULL, NULL, 0);
-}
-static void advance(int phase)
-{
-  __atomic_store_n(&shared->phase, phase, __ATOMIC_RELEASE);
-  syscall(SYS_futex, &shared->phase, FUTEX_WAKE, 1000, NULL, NULL, 0);
-}
-static void pin(int cpu)
-{
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 static int cpus[2];
-
-static void compute(double seconds)
-{
-  struct timespec t;
-  do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  while ((double)t.tv_sec + (double)t.tv_nsec / 1e9 < seconds);
-}
 
 static void touch_all(char *at, size_t bytes)
 {
@@ -125,11 +95,11 @@ static void *worker_main(void *arg)
   shared->start_ns[w] = now_ns();
   if (w == OLD) {
     __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-    await(1);
+    await(&shared->phase, 1);
   }
   work(w);
   __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-  await(2);
+  await(&shared->phase, 2);
   if (w == MOVER)
     for (int i = 0; i < MOVES; i++) pin(cpus[(i + 1) & 1]);
   getrusage(RUSAGE_THREAD, &shared->end[w]);
@@ -141,64 +111,16 @@ static void child_main(void)
   pthread_t thread[WORKERS];
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pthread_create(&thread[OLD], NULL, worker_main, (void *)(intptr_t)OLD);
-  await(1);
+  await(&shared->phase, 1);
   for (intptr_t w = OLD + 1; w < WORKERS; w++) pthread_create(&thread[w], NULL, worker_main, (void *)w);
-  await(2);
+  await(&shared->phase, 2);
   for (int w = 0; w < WORKERS; w++) pthread_join(thread[w], NULL);
   __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-  await(3);
+  await(&shared->phase, 3);
   _exit(0);
 }
 
 /* ---- the second sources ----------------------------------------------------------------------------------------- */
-struct source {
-  char state;
-  unsigned long long run_ns, delay_ns, slices, voluntary, involuntary, minor, major;
-};
-static int source(pid_t pid, pid_t tid, struct source *s)
-{
-  char path[96], text[4096], *at;
-  const char *files[] = {"stat", "status", "schedstat"};
-  for (int i = 0; i < 3; i++) {
-    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", pid, tid, files[i]);
-    int fd = open(path, O_RDONLY);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    if (n <= 0) return 0;
-    text[n] = 0;
-    if (i == 0 && (at = strrchr(text, ')')))
-      sscanf(at + 2, "%c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &s->state, &s->minor, &s->major);
-    if (i == 1 && (at = strstr(text, "\nvoluntary_ctxt")))
-      sscanf(at, " voluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu", &s->voluntary, &s->involuntary);
-    if (i == 2) sscanf(text, "%llu %llu %llu", &s->run_ns, &s->delay_ns, &s->slices);
-  }
-  return 1;
-}
-/* A task that says that it sleeps may still be on its way there, preempted, for long on a busy machine. The kernel gives the
- * syscall that a task is in only when it is off its run queue, and waits for that. */
-static int really_asleep(pid_t pid, pid_t tid)
-{
-  char path[96], text[32] = "";
-  struct source s;
-  if (!source(pid, tid, &s) || s.state != 'S') return 0;
-  snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, tid);
-  int fd = open(path, O_RDONLY);
-  ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  return n > 0 && text[0] >= '0' && text[0] <= '9';
-}
-/* Until so many have arrived and all of them sleep. */
-static int settled(pid_t pid, int arrived, const pid_t *tids, int count)
-{
-  for (int tries = 0; tries < 3000; tries++, usleep(10000)) {
-    if (__atomic_load_n(&shared->arrived, __ATOMIC_SEQ_CST) < arrived) continue;
-    int asleep = 0;
-    for (int i = 0; i < count; i++) asleep += really_asleep(pid, tids[i]);
-    asleep += really_asleep(pid, pid);
-    if (asleep == count + 1) return 1;
-  }
-  return 0;
-}
 static int perf_count(pid_t tid, uint64_t what)
 {
   struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = what, .inherit = 1};
@@ -277,7 +199,7 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   pid_t pid = fork();
   if (pid == 0) child_main();
   while (__atomic_load_n(&shared->arrived, __ATOMIC_SEQ_CST) < 1) usleep(1000);
-  if (!check(settled(pid, 1, shared->tid, 1), "%s: the child is ready", mode)) exit(1);
+  if (!check(settled(pid, &shared->arrived, 1, shared->tid, 1), "%s: the child is ready", mode)) exit(1);
 
   struct source before[WORKERS], s;
   memset(before, 0, sizeof before);
@@ -298,8 +220,8 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   struct source main_before;
   source(pid, pid, &main_before);
 
-  advance(1);
-  if (!check(settled(pid, 1 + WORKERS, shared->tid, WORKERS), "%s: the work is done", mode)) exit(1);
+  advance(&shared->phase, 1);
+  if (!check(settled(pid, &shared->arrived, 1 + WORKERS, shared->tid, WORKERS), "%s: the work is done", mode)) exit(1);
   uint64_t perf_switches = value_of(switches), minor = 0, major = 0;
   if (!no_faults) m6_faults_read(&page_faults, &minor, &major);
   check(m6_counters_read(c, 0, fault) == 0, "%s: reads", mode);
@@ -344,8 +266,8 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
 
   /* The end: a known number of moves, and totals that outlive the threads. */
   uint64_t moved = find(c, shared->tid[MOVER])->counted[M6_MIGRATIONS], perf_moved = moves < 0 ? 0 : value_of(moves);
-  advance(2);
-  if (!check(settled(pid, 2 + WORKERS, NULL, 0), "%s: the threads have ended", mode)) exit(1);
+  advance(&shared->phase, 2);
+  if (!check(settled(pid, &shared->arrived, 2 + WORKERS, NULL, 0), "%s: the threads have ended", mode)) exit(1);
   /* Joined is not yet switched out for the last time. */
   int ended = 0;
   for (int tries = 0; tries < 200 && ended < WORKERS; tries++, usleep(10000)) {
@@ -374,7 +296,7 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
           "%s: %s: its totals outlive it, and are getrusage's", mode, worker_names[w]);
   }
   check(c->lost[M6_LOST_THREADS] == 0 && c->lost[M6_LOST_CALLS] == 0, "%s: nothing was lost", mode);
-  advance(3);
+  advance(&shared->phase, 3);
   waitpid(pid, NULL, 0);
   m6_counters_close(c);
   if (!no_faults) m6_faults_close(&page_faults);
@@ -383,44 +305,11 @@ static void run(const char *mode, int raw, struct m6_fault *fault)
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
 }
 
-/* Two sources are read one after the other, and a busy machine may preempt in between: a measurement that does not agree
- * is made again, whole, twice at most. What is wrong is wrong each time. Gives the status, after its TAP. */
-#define ATTEMPTS 3
-static int measured_again(char **argv)
-{
-  for (int attempt = 1;; attempt++) {
-    FILE *out = tmpfile();
-    if (!out) return 1;
-    pid_t child = fork();
-    if (child == 0) {
-      setenv("M6_COUNTERS_ATTEMPT", "1", 1);
-      dup2(fileno(out), 1);
-      execv("/proc/self/exe", argv);
-      _exit(127);
-    }
-    int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) < 0) return 1;
-    if (status == 0 || attempt == ATTEMPTS) {
-      rewind(out);
-      for (int ch; (ch = getc(out)) != EOF;) putchar(ch);
-      if (attempt > 1) printf("# attempt %d\n", attempt);
-      fclose(out);
-      return status != 0;
-    }
-    fclose(out);
-  }
-}
-
 int main(int argc, char **argv)
 {
   (void)argc;
-  if (!getenv("M6_COUNTERS_ATTEMPT")) return measured_again(argv);
-  cpu_set_t set;
-  sched_getaffinity(0, sizeof set, &set);
-  int n = 0;
-  for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
-    if (CPU_ISSET(i, &set)) cpus[n++] = i;
-  if (n < 2) cpus[1] = cpus[0];
+  if (!measuring()) return measured_again(argv);
+  two_cpus(cpus);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const char *dir = getenv("TMPDIR");
   snprintf(cold_file, sizeof cold_file, "%s/mach6-cold.XXXXXX", dir ? dir : "/tmp");

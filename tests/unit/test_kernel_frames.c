@@ -27,7 +27,8 @@
 
 #include "collector/kernel_frames.h"
 #include "collector/kernel_probe.h"
-#include "kernel_tap.h"
+#include "kernel_frames_kept.h"
+#include "kernel_phases.h"
 #include "preload/mach6.h"
 
 /* ---- what is planted -------------------------------------------------------------------------------------------- */
@@ -44,14 +45,6 @@ static const int causes[PLANTS] = {-1, M6_OFF_LOCK, M6_OFF_SLEEP, M6_OFF_POLL, M
 #define PRESENTS 20
 #define FLOOD 20000 /* more than the ring holds */
 
-/* The thread's own word beside a boundary. */
-struct word {
-  uint64_t begun_ns, mono_ns, cpu_ns, delay_ns; /* begun: before the first of them was read */
-  long minor, major, voluntary, involuntary;
-};
-struct note {
-  struct word before, after; /* the boundary */
-};
 static struct shared {
   int phase, arrived, no_driver, no_fault, rounds;
   struct note start, note[PLANTS][ROUNDS];
@@ -60,32 +53,11 @@ static struct shared {
   long failed_presents;
 } * shared;
 
-static uint64_t clock_ns(clockid_t clock)
-{
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-static void futex_wait(int *word, int value) { syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0); }
-static void futex_wake(int *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1000, NULL, NULL, 0); }
-static void await(int *word, int at_least)
-{
-  for (int now; (now = __atomic_load_n(word, __ATOMIC_ACQUIRE)) < at_least;) futex_wait(word, now);
-}
-static void advance(int *word, int to)
-{
-  __atomic_store_n(word, to, __ATOMIC_RELEASE);
-  futex_wake(word);
-}
-
 /* ---- the child -------------------------------------------------------------------------------------------------- */
 static int commands[2], data[2], faults = -1, calls = -1, listening;
 static char *pages,
   *cold; /* whose faults the helper serves; of a file that is not in memory, where it lies on a disk */
 static int with_shim, schedstat = -1, spin;
-
-__attribute__((noinline, used)) void frame_tick(void);
-void frame_tick(void) { __asm__ volatile(".byte 0x0f, 0x1f, 0x44, 0, 0" ::: "memory"); }
 
 static void boundary(void)
 {
@@ -93,40 +65,13 @@ static void boundary(void)
   else frame_tick();
 }
 
-static struct word word(void)
-{
-  struct word w;
-  struct rusage r;
-  char text[96] = "";
-  unsigned long long run = 0, delay = 0;
-  uint64_t begun = clock_ns(CLOCK_MONOTONIC);
-  if (pread(schedstat, text, sizeof text - 1, 0) > 0) sscanf(text, "%llu %llu", &run, &delay);
-  getrusage(RUSAGE_THREAD, &r);
-  w = (struct word){.begun_ns = begun,
-                    .delay_ns = delay,
-                    .minor = r.ru_minflt,
-                    .major = r.ru_majflt,
-                    .voluntary = r.ru_nvcsw,
-                    .involuntary = r.ru_nivcsw};
-  w.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  w.mono_ns = clock_ns(CLOCK_MONOTONIC);
-  return w;
-}
 static struct note noted(void)
 {
   struct note n;
-  n.before = word();
+  n.before = word(schedstat);
   boundary();
-  n.after = word();
+  n.after = word(schedstat);
   return n;
-}
-
-static void pin(int cpu)
-{
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
 }
 
 /* Some time after it is asked, does what the other thread waits for. */
@@ -312,74 +257,8 @@ static void child_main(int shim)
   _exit(0);
 }
 
-/* Threads that all call the function, while they sleep, compute and push each other off the CPU. */
-#define CROWD 6
-#define CROWD_FRAMES 1500
-static void *member(void *arg)
-{
-  unsigned seed = (unsigned)(uintptr_t)arg;
-  for (int i = 0; i < CROWD_FRAMES; i++) {
-    struct timespec t = {0, rand_r(&seed) % 100000};
-    if (i % 7 == 0) nanosleep(&t, NULL);
-    for (volatile int k = rand_r(&seed) % 3000; k > 0; k--) {}
-    if (i % 5 == 0) sched_yield();
-    frame_tick();
-  }
-  return NULL;
-}
-static void crowd_main(void)
-{
-  pthread_t t[CROWD];
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  advance(&shared->arrived, 1);
-  await(&shared->phase, 1);
-  for (uintptr_t i = 0; i < CROWD; i++) pthread_create(&t[i], NULL, member, (void *)(i + 1));
-  for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
-  advance(&shared->arrived, 2);
-  await(&shared->phase, 2);
-  _exit(0);
-}
-
 /* ---- what came -------------------------------------------------------------------------------------------------- */
 #define MAX_FRAMES (PLANTS * ROUNDS + 1 + FLOOD + 1 + PRESENTS + 100)
-static struct m6_kernel_frame *frames;
-static unsigned frame_count;
-static void keep(const struct m6_kernel_frame *f, void *arg)
-{
-  (void)arg;
-  if (frame_count < MAX_FRAMES) frames[frame_count++] = *f;
-}
-static uint64_t off_sum(const struct m6_kernel_reading *r)
-{
-  uint64_t sum = 0;
-  for (int i = 0; i < M6_OFF_CAUSES; i++) sum += r->off_ns[i];
-  return sum;
-}
-static int fell(const struct m6_kernel_reading *a, const struct m6_kernel_reading *b)
-{
-  const uint64_t *x = (const uint64_t *)a, *y = (const uint64_t *)b;
-  int n = 0;
-  for (size_t i = 0; i < sizeof *a / 8; i++) n += y[i] < x[i];
-  return n;
-}
-/* Frames whose times do not add up, and readings that went back. */
-static void check_books(const char *mode, const char *what, unsigned from, unsigned to)
-{
-  int open = 0, back = 0;
-  for (unsigned i = from; i < to; i++) {
-    const struct m6_kernel_reading *e = &frames[i].entry, *r = &frames[i].ret,
-                                   *before = i > from ? &frames[i - 1].ret : e;
-    uint64_t took = e->time_ns - before->time_ns;
-    open += e->on_ns - before->on_ns + e->wait_ns - before->wait_ns + off_sum(e) - off_sum(before) != took;
-    took = r->time_ns - e->time_ns;
-    open += r->on_ns - e->on_ns + r->wait_ns - e->wait_ns + off_sum(r) - off_sum(e) != took;
-    back += fell(before, e) + fell(e, r);
-  }
-  check(to > from && open == 0, "%s: %s: on, waiting and off add up to the time in each of %u intervals", mode, what,
-        to - from);
-  check(back == 0, "%s: %s: no reading goes back", mode, what);
-}
-
 struct sums {
   double time, on, wait, off[M6_OFF_CAUSES], cpu, delay, mono, calls, call;
   double loose_ns; /* what went by between the thread's readings around the first and the last boundary */
@@ -478,12 +357,6 @@ static pid_t start_child(const char *how)
   close(memory);
   return child;
 }
-static int arrive(pid_t child, int at_least)
-{
-  for (int i = 0; i < 6000 && __atomic_load_n(&shared->arrived, __ATOMIC_ACQUIRE) < at_least; i++, usleep(10000))
-    if (waitpid(child, NULL, WNOHANG) != 0) return 0;
-  return __atomic_load_n(&shared->arrived, __ATOMIC_ACQUIRE) >= at_least;
-}
 static void end_child(pid_t child)
 {
   char pattern[64];
@@ -506,7 +379,7 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   int fds = tap_fds(NULL);
   pid_t child = start_child(shim ? "shim" : "place");
   frame_count = 0;
-  if (!check(arrive(child, 1), "%s: the child is up", mode)) return end_child(child);
+  if (!check(arrive(child, &shared->arrived, 1), "%s: the child is up", mode)) return end_child(child);
   snprintf(place, sizeof place, "%d:frame_tick", (int)child);
   struct m6_counters_options o = {.tgids = &child,
                                   .count = 1,
@@ -524,7 +397,7 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   shared->rounds = rounds;
   advance(&shared->phase, 1);
   unsigned want = 1 + (unsigned)(PLANTS * rounds);
-  int here = arrive(child, 2), came = m6_counters_frames(c, keep, NULL);
+  int here = arrive(child, &shared->arrived, 2), came = m6_counters_frames(c, keep, NULL);
   check(came == (int)want && here && frame_count == want, "%s: %u of %u boundaries came, none was polled for before",
         mode, frame_count, want);
   check(m6_counters_frames(c, keep, NULL) == 0 && m6_counters_frames_lost(c) == 0, "%s: each once, none lost", mode);
@@ -545,14 +418,14 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   /* Nobody polls: what finds no room is counted, the rest is whole, and what comes after is as if nothing had happened. */
   unsigned from = frame_count;
   advance(&shared->phase, 2);
-  arrive(child, 3);
+  arrive(child, &shared->arrived, 3);
   m6_counters_frames(c, keep, NULL);
   uint64_t lost = m6_counters_frames_lost(c);
   check(lost > 0 && frame_count - from + lost == FLOOD, "%s: nobody polled: %u came, %llu are counted as lost, of %d",
         mode, frame_count - from, (unsigned long long)lost, FLOOD);
   check_books(mode, "a flood", from, frame_count);
   advance(&shared->phase, 3);
-  arrive(child, 4);
+  arrive(child, &shared->arrived, 4);
   m6_counters_frames(c, keep, NULL);
   unsigned after = from + FLOOD - (unsigned)lost;
   check(frame_count > after && frames[after].number == want + FLOOD + 1, "%s: after the loss the number goes on", mode);
@@ -586,100 +459,17 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
 }
 
-static void run_crowd(void)
-{
-  char place[64], text[900];
-  struct m6_fault fault = {0};
-  struct m6_counters *c;
-  pid_t child = start_child("crowd");
-  frame_count = 0;
-  if (!check(arrive(child, 1), "a crowd: the child is up")) return end_child(child);
-  snprintf(place, sizeof place, "%d:frame_tick", (int)child);
-  struct m6_counters_options o = {.tgids = &child, .count = 1, .frames = M6_FRAMES_PLACE, .frame_place = place};
-  if (m6_counters_open(&c, &o, &fault) != 0) {
-    end_child(child);
-    check(0, "a crowd: opens: %s", m6_fault_text(&fault, text, sizeof text));
-    return;
-  }
-  advance(&shared->phase, 1);
-  for (int i = 0; i < 6000 && __atomic_load_n(&shared->arrived, __ATOMIC_ACQUIRE) < 2; i++, usleep(10000))
-    m6_counters_frames(c, keep, NULL);
-  m6_counters_frames(c, keep, NULL);
-  /* Each thread's own record before this one. */
-  struct {
-    uint32_t tid;
-    unsigned last, count;
-  } threads[CROWD] = {{0}};
-  static unsigned char numbered[CROWD * CROWD_FRAMES + 1];
-  unsigned open = 0, back = 0, twice = 0, strangers = 0;
-  for (unsigned i = 0; i < frame_count; i++) {
-    const struct m6_kernel_reading *r = &frames[i].ret, *before;
-    int t = 0;
-    while (t < CROWD && threads[t].count && threads[t].tid != frames[i].tid) t++;
-    if (t == CROWD || frames[i].number > CROWD * CROWD_FRAMES) {
-      strangers++;
-      continue;
-    }
-    twice += numbered[frames[i].number]++;
-    if (threads[t].count++) {
-      before = &frames[threads[t].last].ret;
-      open += r->on_ns - before->on_ns + r->wait_ns - before->wait_ns + off_sum(r) - off_sum(before) !=
-              r->time_ns - before->time_ns;
-      back += (unsigned)fell(before, r);
-    }
-    threads[t].tid = frames[i].tid;
-    threads[t].last = i;
-  }
-  unsigned whole = 0;
-  for (int t = 0; t < CROWD; t++) whole += threads[t].count == CROWD_FRAMES;
-  check(frame_count == CROWD * CROWD_FRAMES && whole == CROWD && !strangers && m6_counters_frames_lost(c) == 0,
-        "a crowd: %u of %d boundaries came, as many from each of %d threads", frame_count, CROWD * CROWD_FRAMES, CROWD);
-  check(twice == 0, "a crowd: each has a number of its own");
-  check(open == 0, "a crowd: on, waiting and off add up to the time in each interval of a thread (%u do not)", open);
-  check(back == 0, "a crowd: no thread's reading goes back (%u do)", back);
-  m6_counters_close(c);
-  end_child(child);
-}
-
-/* As in test_kernel_counters: a measurement that does not agree is made again, whole, twice at most. */
-#define ATTEMPTS 3
-static int measured_again(char **argv)
-{
-  for (int attempt = 1;; attempt++) {
-    FILE *out = tmpfile();
-    if (!out) return 1;
-    pid_t child = fork();
-    if (child == 0) {
-      setenv("M6_FRAMES_ATTEMPT", "1", 1);
-      dup2(fileno(out), 1);
-      execv("/proc/self/exe", argv);
-      _exit(127);
-    }
-    int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) < 0) return 1;
-    if (status == 0 || attempt == ATTEMPTS) {
-      rewind(out);
-      for (int ch; (ch = getc(out)) != EOF;) putchar(ch);
-      if (attempt > 1) printf("# attempt %d\n", attempt);
-      fclose(out);
-      return status != 0;
-    }
-    fclose(out);
-  }
-}
-
 int main(int argc, char **argv)
 {
   if (argc == 4 && strcmp(argv[1], "child") == 0) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
-    if (strcmp(argv[3], "crowd") == 0) crowd_main();
     child_main(strcmp(argv[3], "shim") == 0);
   }
-  if (!getenv("M6_FRAMES_ATTEMPT")) return measured_again(argv);
+  if (!measuring()) return measured_again(argv);
   ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
   folder[n < 0 ? 0 : n] = 0;
   dirname(folder);
-  frames = calloc(MAX_FRAMES, sizeof *frames);
+  keep_most(MAX_FRAMES);
 
   struct m6_fault fault = {0};
   struct m6_counters *c;
@@ -702,7 +492,6 @@ int main(int argc, char **argv)
   run("place, raw, syscalls", ROUNDS, 0, 1, 1, 0);
   run("shim", ROUNDS, 1, 1, 0, 0);
   run("shim, by perf events", 1, 1, 0, 0, 1);
-  run_crowd();
   /* As on kernels whose links with a process reach one thread alone. */
   m6_probe_one_thread = 1;
   run("shim, by everybody's hits", 1, 1, 0, 0, 0);

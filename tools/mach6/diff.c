@@ -1,5 +1,4 @@
 /* diff.c - mach6 diff A B: what changed between two recordings. The judgement is compare.h's; here it is put into words. */
-#include <argp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "compare.h"
+#include "dump_options.h"
 #include "dumpfile.h"
 #include "report.h"
 #include "tool.h"
@@ -211,14 +211,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case 'j': o->json = 1; return 0;
   case 'a': o->judge.alpha = share(state, "--alpha", arg, 0.5); return 0;
   case 'l': o->judge.least = share(state, "--least", arg, 100); return 0;
-  case ARGP_KEY_ARG:
-    if (o->file[1]) argp_error(state, "two files, not more");
-    o->file[o->file[0] != NULL] = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->file[1]) argp_error(state, "which two files?  mach6 run --out FILE writes them");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
+  default: return dump_option(key, arg, state, o->file, 2);
   }
 }
 
@@ -235,9 +228,7 @@ int m6_diff(int argc, char **argv)
   struct options o = {.judge = {0.01, 0.01}};
   mach6_stats *a, *b;
   int status, status_b;
-  argv[0] = (char *)"mach6 diff";
-  argp_err_exit_status = EXIT_USAGE;
-  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  dump_parse(&argp, "mach6 diff", argc, argv, &o);
   int error = dump_load(o.file[0], &a, &status);
   if (error) return error;
   if ((error = dump_load(o.file[1], &b, &status_b))) {

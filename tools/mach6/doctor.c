@@ -6,6 +6,8 @@
  */
 #include "doctor.h"
 
+#include "../../collector/kernel_confine.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
@@ -148,8 +150,36 @@ static const char *cell(const struct examination *e, enum tier t, size_t feature
 {
   const struct answer *a = &e->answers[t][feature];
   if (!e->tried[t]) return "?";
-  if (!a->asked) return "no answer";
+  if (!a->asked) return "silent";
   return a->err ? short_name(a->err) : "works";
+}
+
+/* What stands between this process and the kernel, whoever it is: words for each. */
+static unsigned confined_by(const char *words[4])
+{
+  struct m6_confinement c;
+  unsigned n = 0;
+  m6_confinement_read(&c);
+  if (c.user_namespace) words[n++] = "a user namespace (its root is not the machine's)";
+  if (c.pid_namespace) words[n++] = "a pid namespace";
+  if (c.seccomp) words[n++] = "a seccomp filter";
+  if (c.no_new_privs) words[n++] = "no_new_privs";
+  return n;
+}
+
+/* In 80 columns; what goes on stands under what it belongs to. A command stays on its line, to be copied: `ways` to open something are
+ * a line each. */
+static void print_hint(const char *what, const char *text, int ways)
+{
+  int column = printf("      %s:", what);
+  while (*text) {
+    int n = (int)strcspn(text, ways ? ";" : " ");
+    if (column > 17 && (ways || column + 1 + n > 80)) column = printf("\n%16s", "") - 1;
+    column += printf(" %.*s", n, text);
+    text += n;
+    while (*text == ' ' || (ways && *text == ';')) text++;
+  }
+  printf("\n");
 }
 
 /* What is closed, once for each reason: the features, the errno, the setting, the command. */
@@ -180,8 +210,8 @@ static void print_reasons(const struct examination *e, enum tier t)
       comma = ", ";
     }
     printf(": %s\n", short_name(a->err));
-    printf("      closed by: %s\n", a->hint.setting[0] ? a->hint.setting : "nothing that is known here");
-    if (a->hint.command[0]) printf("      opened by: %s\n", a->hint.command);
+    print_hint("closed by", a->hint.setting[0] ? a->hint.setting : "nothing that is known here", 0);
+    if (a->hint.command[0]) print_hint("opened by", a->hint.command, 1);
   }
 }
 
@@ -190,24 +220,27 @@ static void print_table(const struct examination *e)
   struct utsname u;
   uname(&u);
   printf("mach6 doctor: Linux %s, %s\n", u.release, u.machine);
-  const char *group = "";
+  const char *words[4], *group = "";
+  unsigned confined = confined_by(words);
+  for (unsigned i = 0; i < confined; i++)
+    printf("%s%s%s", i ? ", " : "inside of ", words[i], i + 1 == confined ? "\n" : "");
   for (size_t i = 0; i < doctor_feature_count; i++) {
     const struct doctor_feature *f = &doctor_features[i];
     if (strcmp(group, f->group) != 0) {
-      printf("\n%-54s", f->group);
-      for (int t = 0; t < TIERS; t++) printf(" %-10s", tiers[t].heading);
+      printf("\n%-52s", f->group);
+      for (int t = 0; t < TIERS; t++) printf(" %-*s", t + 1 < TIERS ? 8 : 0, tiers[t].heading);
       printf("\n");
     }
     group = f->group;
-    printf("  %-19s %-32s", f->id, f->what);
-    for (int t = 0; t < TIERS; t++) printf(" %-10s", cell(e, (enum tier)t, i));
+    printf("  %-19s %-30s", f->id, f->what);
+    for (int t = 0; t < TIERS; t++) printf(" %-*s", t + 1 < TIERS ? 8 : 0, cell(e, (enum tier)t, i));
     printf("\n");
   }
   for (int t = 0; t < TIERS; t++)
     if (e->tried[t]) print_reasons(e, (enum tier)t);
-  printf("\ncaps: %s; user: %s.\n", tiers[CAPABLE].means, tiers[NOTHING].means);
+  printf("\ncaps: %s;\nuser: %s.\n", tiers[CAPABLE].means, tiers[NOTHING].means);
   for (int t = 0; t < TIERS; t++)
-    if (!e->tried[t]) printf("?: %s: not tried; as root, mach6 doctor tries all.\n", tiers[t].heading);
+    if (!e->tried[t]) printf("?: %s: not tried; as root of the machine, mach6 doctor tries all.\n", tiers[t].heading);
 }
 
 static json_t *json_answer(const struct examination *e, int t, size_t i)
@@ -223,7 +256,10 @@ static int print_json(const struct examination *e)
 {
   struct utsname u;
   uname(&u);
-  json_t *features = json_array(), *names = json_array();
+  json_t *features = json_array(), *names = json_array(), *confined = json_array();
+  const char *words[4];
+  unsigned n = confined_by(words);
+  for (unsigned i = 0; i < n; i++) json_array_append_new(confined, json_string(words[i]));
   for (int t = 0; t < TIERS; t++)
     json_array_append_new(
       names, json_pack("{s:s,s:s,s:b}", "name", tiers[t].name, "means", tiers[t].means, "tried", e->tried[t]));
@@ -234,8 +270,8 @@ static int print_json(const struct examination *e)
     json_array_append_new(features, json_pack("{s:s,s:s,s:s,s:s,s:o}", "id", f->id, "group", f->group, "what", f->what,
                                               "used_for", f->used, "tiers", by_tier));
   }
-  json_t *whole = json_pack("{s:s,s:s,s:o,s:o}", "kernel", u.release, "machine", u.machine, "tiers", names, "features",
-                            features);
+  json_t *whole = json_pack("{s:s,s:s,s:o,s:o,s:o}", "kernel", u.release, "machine", u.machine, "inside_of", confined,
+                            "tiers", names, "features", features);
   int bad = !whole || json_dumpf(whole, stdout, JSON_INDENT(2)) != 0;
   putchar('\n');
   json_decref(whole);
@@ -245,15 +281,23 @@ static int print_json(const struct examination *e)
 /* A process of another user than any tier's, that one may examine: a child of our own when we are root, else init. */
 static pid_t start_other(void)
 {
-  if (geteuid() != 0) return 0;
+  int way[2];
+  char became = 0;
+  if (geteuid() != 0 || pipe(way) != 0) return 0;
   fflush(NULL);
   pid_t child = fork();
-  if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (setgroups(0, NULL) != 0 || setresgid(NOBODY - 1, NOBODY - 1, NOBODY - 1) != 0 ||
-      setresuid(NOBODY - 1, NOBODY - 1, NOBODY - 1) != 0)
-    _exit(1);
-  for (;;) pause();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (setgroups(0, NULL) != 0 || setresgid(NOBODY - 1, NOBODY - 1, NOBODY - 1) != 0 ||
+        setresuid(NOBODY - 1, NOBODY - 1, NOBODY - 1) != 0 || write(way[1], "", 1) != 1)
+      _exit(1);
+    for (;;) pause();
+  }
+  close(way[1]);
+  int none = child < 0 || read(way[0], &became, 1) != 1; /* a user namespace may know one user alone */
+  close(way[0]);
+  if (none && child > 0) waitpid(child, NULL, 0);
+  return none ? 0 : child;
 }
 
 int mach6_doctor_main(int argc, char **argv)

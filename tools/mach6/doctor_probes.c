@@ -327,7 +327,7 @@ const struct doctor_feature doctor_features[] = {
   {"kprobe", PROBES, "kernel functions by kprobe", "not used", M6_AREA_KPROBE, try_kprobe},
   {"fentry", PROBES, "kernel functions by fentry", "not used", M6_AREA_TRAMPOLINE, try_fentry},
   {"tracefs", PROBES, "classic tracepoints", "not used", M6_AREA_TRACEFS, try_tracefs},
-  {"perf-other", REST, "CPU samples of another's process", "another user's game", M6_AREA_PERF_OTHER, try_perf_other},
+  {"perf-other", REST, "samples of another's process", "another user's game", M6_AREA_PERF_OTHER, try_perf_other},
   {"perf-cpu", REST, "CPU samples of the machine", "not used", M6_AREA_PERF_CPU, try_perf_cpu},
   {"proc-other", REST, "another's mappings", "symbols of another user's game", M6_AREA_PROC, try_proc_other},
   {"io-uring", REST, "io_uring", "dumps that do not block", M6_AREA_IO_URING, try_io_uring},

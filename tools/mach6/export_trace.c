@@ -1,7 +1,7 @@
-/* export_trace.c - a dump for viewers: trace events, folded stacks, speedscope. See export.h for what they can and cannot show.
+/* export_trace.c - a dump as trace events, for viewers of timelines. See export.h for what they can and cannot show.
  *
- * Formats: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest, counters and
- * instants as C and i, names as metadata); speedscope's file-format-spec; Brendan Gregg's folded stacks.
+ * Format: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest, counters and
+ * instants as C and i, names as metadata).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ const mach6_node *export_next(const mach6_node *n, const mach6_node *top)
 /* ---- trace events ---------------------------------------------------------------------------------------------------- */
 
 #define MEAN_PID 1000000000 /* no process has it: the tracks of what is no timeline */
-enum track { TRACK_FRAMES = 1, TRACK_STALLS, TRACK_GROWTH };
+enum track { TRACK_FRAMES = 1, TRACK_STALLS, TRACK_GROWTH, TRACK_SITES };
 
 struct trace {
   FILE *to;
@@ -116,8 +116,43 @@ static void trace_events(struct trace *t, const mach6_stats *h)
     counter(t, "frames a second", at, (double)b->frames);
     counter(t, "longest frame (ms)", at, us(b->time_max) / 1e3);
     counter(t, "allocations a second", at, (double)b->allocs);
+    counter(t, "allocated a second (MiB)", at, (double)b->bytes / 1048576);
+    counter(t, "frees a second", at, (double)b->frees);
     counter(t, "heap (MiB)", at + 999999999u, (double)b->live / 1048576); /* read at the second's end */
     counter(t, "mapped (MiB)", at + 999999999u, (double)b->mapped / 1048576);
+  }
+}
+
+/* The heap at the last frame of each group of frames: up to M6_SERIES readings, however short the session was. */
+static void trace_series(struct trace *t, const struct m6_snapshot *s)
+{
+  uint64_t at = s->first_present_ns;
+  for (uint32_t i = 0; i < s->series_count; i++) {
+    const struct m6_snap_point *p = &s->series[i];
+    if (at > INT64_MAX / 4 || p->time_sum > INT64_MAX / 4) return;
+    at += p->time_sum;
+    if (p->frames) counter(t, "heap at frames (MiB)", at, ((double)s->reading_start + (double)p->live) / 1048576);
+  }
+}
+
+/* The dump has sums over the session for sites, no series: instants at its end. */
+static void trace_sites(struct trace *t, const struct m6_snapshot *s)
+{
+  for (uint32_t i = 0; i < s->sites.row_count && s->elapsed_ns < INT64_MAX / 4; i++) {
+    const struct m6_snap_site *r = &m6_snap_sites_rows(s)[i];
+    struct m6_site_line line[40], *l = line;
+    int n = m6_site_lines(s, r, line, 40);
+    while (l < line + n - 1 && (m6_site_is_allocator(l) || m6_site_is_library(l))) l++;
+    char *text = n > 0 && l->function_bytes ? strndup(l->function, (size_t)l->function_bytes) : NULL;
+    struct export_value made = {r->made.bytes, r->made.low, r->made.high};
+    instant(t, TRACK_SITES, text ? text : "(places without a stack)", s->elapsed_ns,
+            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "bytes_estimate", m6_json_real(made.value),
+                      "low_95", m6_json_real(made.low), "high_95", m6_json_real(made.high), "standard_error",
+                      m6_json_real(export_standard_error(export_measure_named("bytes"), made)), "blocks",
+                      m6_json_real(r->made.blocks), "live_bytes", m6_json_real(r->live.bytes), "peak_bytes",
+                      m6_json_real(r->peak), "growth", m6_json_real(r->growth), "growth_ci",
+                      m6_json_real(r->growth_error), "suspect", r->suspect != 0));
+    free(text);
   }
 }
 
@@ -169,6 +204,10 @@ int export_chrome(const mach6_stats *h, FILE *to)
   name(&t, "thread_name", t.pid, TRACK_GROWTH, "memory growth");
   trace_frames(&t, s);
   trace_events(&t, h);
+  trace_series(&t, s);
+  if (s->sites.row_count)
+    name(&t, "thread_name", t.pid, TRACK_SITES, "sites of allocations: sums over the session, no timeline");
+  trace_sites(&t, s);
   name(&t, "process_name", MEAN_PID, 0, "mean frame: totals over the session, no timeline");
   for (const mach6_node *c = mach6_node_first_child(h->nodes); c; c = mach6_node_next_sibling(c)) {
     if (!c->raw->first_child && c->raw->kind != M6_NODE_FRAME) continue;
@@ -177,119 +216,4 @@ int export_chrome(const mach6_stats *h, FILE *to)
   }
   fputs("\n]}\n", to);
   return t.error ? EIO : 0;
-}
-
-/* ---- folded stacks --------------------------------------------------------------------------------------------------- */
-
-/* A label in a stack: what the format uses itself, and what steers terminals, becomes '?'. */
-static void folded_label(FILE *to, const char *label)
-{
-  if (!*label) fputs("(no name)", to);
-  for (; *label; label++) fputc(*label == ';' || (unsigned char)*label < 0x20 || *label == 0x7f ? '?' : *label, to);
-}
-
-static void folded_stack(FILE *to, const mach6_node *n)
-{
-  const mach6_node *all = n->of->nodes, *up[M6_SCOPE_DEPTH_MAX + 2];
-  unsigned depth = 0;
-  for (; n != all && depth < sizeof up / sizeof *up; n = &all[n->raw->parent]) up[depth++] = n;
-  while (depth--) {
-    folded_label(to, up[depth]->label);
-    fputc(depth ? ';' : ' ', to);
-  }
-}
-
-int export_folded(const mach6_stats *h, FILE *to)
-{
-  char why[512];
-  /* The format knows no remarks: a stack of its own says it, where every reader sees it. */
-  if (m6_stats_not_whole(h, why, sizeof why)) fputs("(not the whole recording) 1\n", to);
-  for (const mach6_node *n = mach6_node_first_child(h->nodes) ? export_next(h->nodes, h->nodes) : NULL; n;
-       n = export_next(n, h->nodes)) {
-    uint64_t self = export_self(n) / 1000;
-    if (!self) continue;
-    folded_stack(to, n);
-    fprintf(to, "%" PRIu64 "\n", self);
-  }
-  return 0;
-}
-
-int export_folded_cpu(const mach6_stats *h, FILE *to)
-{
-  char why[512];
-  if (!h->snap->kernel.folded_bytes) return ENODATA;
-  if (m6_stats_not_whole(h, why, sizeof why)) fputs("(not the whole recording) 1\n", to);
-  fwrite(m6_snap_folded(h->snap), 1, h->snap->kernel.folded_bytes, to);
-  return 0;
-}
-
-/* ---- speedscope ------------------------------------------------------------------------------------------------------- */
-
-static int by_label(const void *a, const void *b)
-{
-  const mach6_node *x = *(const mach6_node *const *)a, *y = *(const mach6_node *const *)b;
-  return strcmp(x->label, y->label);
-}
-
-/* The same label is the same frame, so that the viewer adds up its calls from everywhere. */
-static json_t *frames_of(const mach6_stats *h, uint32_t *index)
-{
-  uint32_t n = h->snap->node_count, next = 0;
-  const mach6_node **sorted = malloc(n * sizeof(const mach6_node *));
-  json_t *frames = json_array();
-  if (!sorted || !frames) {
-    free(sorted);
-    json_decref(frames);
-    return NULL;
-  }
-  for (uint32_t i = 0; i < n; i++) sorted[i] = &h->nodes[i];
-  qsort(sorted, n, sizeof(const mach6_node *), by_label);
-  for (uint32_t i = 0; i < n; i++) {
-    if (!i || strcmp(sorted[i]->label, sorted[i - 1]->label) != 0) {
-      json_array_append_new(
-        frames, json_pack("{s:o}", "name", json_string_nocheck(*sorted[i]->label ? sorted[i]->label : "(no name)")));
-      next++;
-    }
-    index[sorted[i] - h->nodes] = next - 1;
-  }
-  free(sorted);
-  return frames;
-}
-
-static json_t *profile_of(const mach6_node *part, const uint32_t *index)
-{
-  json_t *samples = json_array(), *weights = json_array();
-  double whole = 0;
-  for (const mach6_node *n = part; n; n = export_next(n, part)) {
-    uint64_t self = export_self(n);
-    if (!self) continue;
-    json_t *stack = json_array();
-    for (const mach6_node *x = n; x != part->of->nodes; x = &x->of->nodes[x->raw->parent])
-      json_array_insert_new(stack, 0, json_integer(index[x - x->of->nodes]));
-    json_array_append_new(samples, stack);
-    json_array_append_new(weights, m6_json_u64(self));
-    whole += (double)self;
-  }
-  return json_pack("{s:s, s:o, s:s, s:i, s:f, s:o, s:o}", "type", "sampled", "name", json_string_nocheck(part->label),
-                   "unit", "nanoseconds", "startValue", 0, "endValue", whole, "samples", samples, "weights", weights);
-}
-
-int export_speedscope(const mach6_stats *h, FILE *to)
-{
-  char why[512], title[600];
-  uint32_t *index = calloc(h->snap->node_count, sizeof *index);
-  json_t *frames = index ? frames_of(h, index) : NULL, *profiles = json_array();
-  int part = m6_stats_not_whole(h, why, sizeof why);
-  snprintf(title, sizeof title, "mach6, process %u: self time by scope%s", h->snap->pid,
-           part ? " (not the whole recording)" : "");
-  for (const mach6_node *c = mach6_node_first_child(h->nodes); c && index; c = mach6_node_next_sibling(c))
-    if (c->raw->time_sum) json_array_append_new(profiles, profile_of(c, index));
-  json_t *o = json_pack("{s:s, s:{s:o}, s:o, s:s, s:s}", "$schema",
-                        "https://www.speedscope.app/file-format-schema.json", "shared", "frames", frames, "profiles",
-                        profiles, "name", title, "exporter", "mach6 " MACH6_VERSION);
-  int error = !o || json_dumpf(o, to, JSON_COMPACT | JSON_REAL_PRECISION(17));
-  json_decref(o);
-  free(index);
-  fputc('\n', to);
-  return error ? EIO : 0;
 }

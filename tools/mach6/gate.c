@@ -3,7 +3,6 @@
  * A bound on what is not known (a percentile of no samples, a leak of too few frames, a node that is not there) is broken: a gate that
  * measures nothing must not pass. One line on stdout for each broken bound; exit status 0, 1, or 2 for a wrong use.
  */
-#include <argp.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "../../collector/stats_internal.h"
+#include "dump_options.h"
 #include "dumpfile.h"
 #include "text.h"
 #include "tool.h"
@@ -91,7 +91,9 @@ static double value_of(size_t metric, const struct subject *x)
   size_t i = 0;
 #define PICK(name, unit, per_frame, expression, what)                                                                  \
   if (i++ == metric) return expression;
-  METRICS(PICK, PICK)
+#define PICK_NODE(name, unit, per_frame, expression, what)                                                             \
+  if (i++ == metric) return x->node ? (expression) : NAN;
+  METRICS(PICK, PICK_NODE)
   return NAN;
 }
 
@@ -155,7 +157,10 @@ static void add_bound(struct options *o, struct argp_state *state, const char *a
     argp_error(state, "%s %s: the value is %s%s, not '%s'", option, arg, units_of(metrics[m].unit),
                metrics[m].per_frame ? ", with /frame after it if you like" : "", equals + 1);
   struct bound *more = realloc(o->bound, (o->count + 1) * sizeof *more);
-  if (!more) argp_error(state, "out of memory");
+  if (!more) {
+    argp_error(state, "out of memory");
+    return;
+  }
   o->bound = more;
   o->bound[o->count++] = b;
 }
@@ -166,26 +171,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   switch (key) {
   case 'M':
   case 'm': add_bound(o, state, arg, key == 'm'); return 0;
-  case ARGP_KEY_ARG:
-    if (o->file) argp_error(state, "one file at a time");
-    o->file = arg;
-    return 0;
   case ARGP_KEY_END:
-    if (!o->file) argp_error(state, "which file?  mach6 run --out FILE writes one");
-    if (!o->count) argp_error(state, "which bounds?  --max time.p90=16.6ms, for one");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
+    if (o->file && !o->count) argp_error(state, "which bounds?  --max time.p90=16.6ms, for one");
+    break;
+  default: break;
   }
+  return dump_option(key, arg, state, &o->file, 1);
 }
 
-static char *help(int key, const char *text, void *input)
+static void put_help(FILE *f)
 {
-  (void)input;
-  if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-  char *out = NULL;
-  size_t size;
-  FILE *f = open_memstream(&out, &size);
-  if (!f) return (char *)text;
   for (int of_node = 0; of_node < 2; of_node++) {
     fputs(of_node ? "Metrics of a node, NODE:METRIC (a node by its labels: frame/simulate):\n"
                   : "Metrics of the session:\n",
@@ -198,9 +193,8 @@ static char *help(int key, const char *text, void *input)
   fputs("What is not known breaks its bound. Exit status: 0 all hold, 1 one is broken, 2 wrong use or no such file,\n"
         "6 another version's file, 7 a damaged one.\n",
         f);
-  fclose(f);
-  return out;
 }
+static char *help(int key, const char *text, void *input) { return (void)input, dump_help(key, text, put_help); }
 
 /* ---- judging ------------------------------------------------------------------------------------------------------------ */
 
@@ -261,9 +255,7 @@ int m6_gate(int argc, char **argv)
   struct options o = {0};
   mach6_stats *s;
   int status, broken = 0;
-  argv[0] = (char *)"mach6 gate";
-  argp_err_exit_status = EXIT_USAGE;
-  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  dump_parse(&argp, "mach6 gate", argc, argv, &o);
   int error = dump_load(o.file, &s, &status);
   if (!error) {
     for (size_t i = 0; i < o.count; i++) broken += !holds(&o.bound[i], s);

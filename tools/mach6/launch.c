@@ -243,7 +243,8 @@ static void become_game(const struct launch *l, const char *shim, uint64_t token
 
 /* In the forked child: becomes the collector, on its own, with descriptors 3 (final), 4 (end), 5 (ready) and no
  * others. */
-static void become_collector(const struct launch *l, const char *collector, uint64_t token, int end, int ready)
+static void become_collector(const struct launch *l, const char *shim, const char *collector, uint64_t token, int end,
+                             int ready)
 {
   int from[3] = {l->final_fd, end, ready};
   char run[32], pid[32], ttl[32], sites[32];
@@ -270,6 +271,7 @@ static void become_collector(const struct launch *l, const char *collector, uint
   const char *args[48] = {collector, "--run", run, "--pid", pid, "--final-fd", "3", "--end-fd", "4", "--ready-fd", "5"};
   int n = 11;
   if (l->frame_symbol) args[1] = "--frame-symbol", args[2] = l->frame_symbol;
+  else args[n++] = "--shim", args[n++] = shim;
   if (l->level) args[n++] = "--level", args[n++] = l->level;
   if (l->ttl) args[n++] = "--ttl", args[n++] = ttl;
   if (l->sessions) args[n++] = "--sessions", args[n++] = l->sessions;
@@ -293,7 +295,7 @@ static int is_ready(int fd)
   return n == 1 && read(fd, &byte, 1) == 1;
 }
 
-static void start_collector(struct launch *l, const char *collector, uint64_t token)
+static void start_collector(struct launch *l, const char *shim, const char *collector, uint64_t token)
 {
   int end[2] = {-1, -1}, ready[2] = {-1, -1};
   l->final_fd = memfd_create("mach6-final", MFD_CLOEXEC);
@@ -303,7 +305,7 @@ static void start_collector(struct launch *l, const char *collector, uint64_t to
     return;
   }
   l->collector = fork();
-  if (l->collector == 0) become_collector(l, collector, token, end[0], ready[1]);
+  if (l->collector == 0) become_collector(l, shim, collector, token, end[0], ready[1]);
   close(end[0]);
   close(ready[1]);
   l->end_fd = end[1];
@@ -346,7 +348,7 @@ int launch_start(struct launch *l, const char *shim, const char *collector)
     close(pair[1]);
     l->witness_fd = pair[0];
   }
-  if (l->profile) start_collector(l, collector, token);
+  if (l->profile) start_collector(l, shim, collector, token);
   if (go[1] < 0) return 0;
   char there_is_a_collector = l->collector > 0;
   if (write(go[1], &there_is_a_collector, 1) != 1) {}

@@ -20,7 +20,7 @@ static const struct command {
   {"dump", m6_dump, "write what is collected now into a file"},
   {"ps", m6_ps, "list the processes that mach6 is loaded in"},
   {"report", m6_report, "show what a dump holds (mach6 run --out FILE writes one)"},
-  {"export", m6_export, "write a dump as JSON, CSV, a trace or flame graph stacks"},
+  {"export", m6_export, "write a dump as JSON, CSV, a trace, a profile or a flame graph"},
   {"diff", m6_diff, "say what changed between two dumps, and how sure that is"},
   {"gate", m6_gate, "check a dump against bounds, for builds"},
   {"doctor", mach6_doctor_main, "show what works on this machine, and what opens the rest"},

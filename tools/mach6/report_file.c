@@ -1,10 +1,10 @@
 /* report_file.c - mach6 report FILE: a dump as `mach6 run` reports, or as one JSON object. */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../../collector/stats_internal.h"
+#include "dump_options.h"
 #include "dumpfile.h"
 #include "report.h"
 #include "tool.h"
@@ -19,14 +19,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   struct options *o = state->input;
   switch (key) {
   case 'j': o->json = 1; return 0;
-  case ARGP_KEY_ARG:
-    if (o->file) argp_error(state, "one file at a time");
-    o->file = arg;
-    return 0;
-  case ARGP_KEY_END:
-    if (!o->file) argp_error(state, "which file?  mach6 run --out FILE writes one");
-    return 0;
-  default: return ARGP_ERR_UNKNOWN;
+  default: return dump_option(key, arg, state, &o->file, 1);
   }
 }
 
@@ -38,9 +31,7 @@ int m6_report(int argc, char **argv)
   struct options o = {0};
   mach6_stats *s;
   int status;
-  argv[0] = (char *)"mach6 report";
-  argp_err_exit_status = EXIT_USAGE;
-  argp_parse(&argp, argc, argv, 0, NULL, &o);
+  dump_parse(&argp, "mach6 report", argc, argv, &o);
   int error = dump_load(o.file, &s, &status);
   if (error) return error;
   if (o.json) {

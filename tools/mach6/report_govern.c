@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../collector/stats_internal.h"
+#include "../../collector/stats_sites.h"
 #include "../../collector/stats_words.h"
 #include "report.h"
 
@@ -87,6 +88,13 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
              t_bytes((double)h->anonymous), t_bytes((double)h->swap), t_bytes((double)h->live), t_count(h->count),
              h->count == 1 ? "" : "s", t_time(p, (double)h->took_ns / 1e9));
     t_wrap(p, 2, line);
+    struct m6_heap_unused u = m6_heap_unused_of(s);
+    if (u.share >= 0) {
+      snprintf(line, sizeof line,
+               "The allocator holds %s, of which %s are not in use (%s: free blocks, headers, rounding).",
+               t_bytes((double)h->held - u.mapped), t_bytes(u.bytes), t_ratio(u.share));
+      t_wrap(p, 2, line);
+    }
   }
 }
 

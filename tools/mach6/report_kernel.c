@@ -123,7 +123,7 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
   for (uint32_t i = 0; i < k->thread_count && i < THREADS_SHOWN; i++) {
     const struct m6_snap_thread *t = &m6_snap_threads(s)[i];
     uint32_t most = M6_WHY_OTHER;
-    for (uint32_t w = 0; w < M6_WHY_COUNT; w++)
+    for (uint32_t w = 0; w < M6_WHY_UNNAMED; w++)
       if (t->off_by[w] > t->off_by[most]) most = w;
     fputs("  ", p->to);
     label(p, s, t->name_offset, t->name_bytes, 18);
@@ -141,10 +141,11 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
   if (k->thread_count + k->thread_more > shown)
     fprintf(p->to, "  (and %s more, which ran less)\n", t_count(k->thread_count + k->thread_more - shown));
   char line[256];
-  snprintf(line, sizeof line, "%s page faults, %s of them from disk%s", t_count(k->minor + k->major), t_count(k->major),
-           k->counters == M6_KERNEL_PROC
-             ? "; threads by /proc, once a second: what they did just before they ended is missing"
-             : "");
+  snprintf(
+    line, sizeof line, "%s page faults, %s of them from disk%s", t_count(k->minor + k->major), t_count(k->major),
+    k->counters == M6_KERNEL_PROC ? "; threads by /proc, once a second: what they did just before they ended is missing"
+    : k->counters == M6_KERNEL_PERF ? "; each thread's own, and its wait in the run queue, by /proc, once a second"
+                                    : "");
   if (k->faults != M6_KERNEL_NONE) t_wrap(p, 2, line);
   if (k->counters_lost) {
     snprintf(line, sizeof line, "%s of the kernel's events are not in these numbers", t_count(k->counters_lost));
@@ -185,7 +186,9 @@ void report_kernel(const struct page *p, const mach6_stats *h)
   if (s->kernel.frames_lost) {
     char line[128];
     report_heading(p, "Frames whose causes were lost");
-    snprintf(line, sizeof line, "%s, because the kernel's buffer was full", t_count(s->kernel.frames_lost));
+    snprintf(line, sizeof line, "%s, because %s", t_count(s->kernel.frames_lost),
+             s->kernel.frames == M6_KERNEL_PERF ? "their thread's switches were not all seen"
+                                                : "the kernel's buffer was full");
     t_wrap(p, 2, line);
   }
   missing(p, s);

@@ -30,14 +30,19 @@ static int larger_first(const void *a, const void *b)
   double x = sorting(*(const struct m6_snap_site *const *)a), y = sorting(*(const struct m6_snap_site *const *)b);
   return x < y ? 1 : x > y ? -1 : 0;
 }
-static uint32_t sorted(const struct m6_snapshot *s, measure by, const struct m6_snap_site **list)
+static uint32_t sort(const struct m6_snap_site *rows, uint32_t count, measure by, const struct m6_snap_site **list)
 {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < s->sites.row_count; i++)
-    if (by(&m6_snap_sites_rows(s)[i]) > 0) list[n++] = &m6_snap_sites_rows(s)[i];
+  for (uint32_t i = 0; i < count; i++)
+    if (by(&rows[i]) > 0) list[n++] = &rows[i];
   sorting = by;
   qsort(list, n, sizeof *list, larger_first);
   return n;
+}
+
+static uint32_t sorted(const struct m6_snapshot *s, measure by, const struct m6_snap_site **list)
+{
+  return sort(m6_snap_sites_rows(s), s->sites.row_count, by, list);
 }
 
 /* ---- names --------------------------------------------------------------------------------------------------------------------- */
@@ -188,6 +193,27 @@ static void peak(const struct page *p, const struct m6_snapshot *s, const struct
   }
 }
 
+/* What the program maps itself: no samples, each call of it. */
+static void mapped(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  uint32_t n = sort(m6_snap_site_maps(s), h->map_count, by_made, list);
+  if (h->maps == 0) return;
+  fprintf(p->to, "  Mapped by the program itself: %s, of which %s are still there", t_bytes(h->maps_made),
+          t_bytes(h->maps_live));
+  if (h->maps_dropped) fprintf(p->to, "; %s of %s calls are missing", t_count(h->maps_dropped), t_count(h->maps));
+  fputs("\n", p->to);
+  for (uint32_t i = 0; i < n && i < most; i++) {
+    fprintf(p->to, "  %11s in %s calls, %s left", t_bytes(list[i]->made.bytes), t_number(list[i]->made.blocks),
+            t_bytes(list[i]->live.bytes));
+    if (list[i]->suspect)
+      fprintf(p->to, ", %sgrows by %s a %s%s", ink(p, INK_BAD), t_bytes(list[i]->growth),
+              h->per_second ? "second" : "frame", NO_INK(p));
+    fputs("  ", p->to);
+    name(p, s, list[i]);
+  }
+}
+
 static void against_the_books(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
@@ -236,6 +262,7 @@ void report_sites(const struct page *p, const mach6_stats *h, int parts)
   report_heading(p, s->sites.interval == 1 ? "Sites, from every allocation" : "Sites, estimated from samples");
   if (s->sites.row_count == 0) {
     t_wrap(p, 2, "No allocation was sampled.");
+    if (!live) mapped(p, s, list, 5);
     return;
   }
   churn(p, s, list, live ? 5 : 10);
@@ -243,6 +270,7 @@ void report_sites(const struct page *p, const mach6_stats *h, int parts)
   if (!live) {
     arena(p, s, list, 5);
     peak(p, s, list, 3);
+    mapped(p, s, list, 5);
   }
   against_the_books(p, s);
 }

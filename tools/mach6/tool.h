@@ -2,7 +2,7 @@
  *
  *   main.c     finds the command
  *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
- *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading); export_tables.c and export_trace.c are formats,
+ *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading) and dump_options.c; export_*.c are formats,
  *              compare.c and rank.c the statistics behind diff
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.

@@ -1,0 +1,74 @@
+/* site_maps.c - maps memory at known places, and says how much: site_maps FRAMES
+ *   map_scratch   one of 256 KiB a frame, given back in it           map_kept   64 KiB every eighth frame, never given back
+ *   map_grown     one that grows by 4 KiB a frame, by mremap          break_up   the break, by 8 KiB every sixteenth frame
+ *   map_failing   calls that fail: no bytes
+ * Prints "truth NAME CALLS BYTES LIVE" of each: bytes that it mapped, and that are left. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "preload/mach6.h"
+
+#define APART __attribute__((noinline, noclone))
+#define PAGE 4096ul
+static void *volatile block; /* an allocation that the compiler may not leave out */
+static unsigned long calls[4], bytes[4], live[4];
+
+#define MAP(n) mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+
+static void count(int what, unsigned long n, long left)
+{
+  calls[what]++, bytes[what] += n;
+  live[what] += (unsigned long)left;
+}
+static APART void map_scratch(void)
+{
+  void *p = MAP(256 << 10);
+  if (p == MAP_FAILED || munmap(p, 256 << 10)) exit(1);
+  count(0, 256 << 10, 0);
+}
+static APART void map_kept(void)
+{
+  volatile char *p = MAP(64 << 10);
+  if (p == MAP_FAILED) exit(1);
+  *p = 1;
+  count(1, 64 << 10, 64 << 10);
+}
+static APART void *map_grown(void *p, unsigned long old)
+{
+  p = p ? mremap(p, old, old + PAGE, MREMAP_MAYMOVE) : MAP(old + PAGE);
+  if (p == MAP_FAILED) exit(1);
+  count(2, old + PAGE, PAGE);
+  return p;
+}
+static APART void break_up(void)
+{
+  if (sbrk(8 << 10) == (void *)-1) exit(1);
+  count(3, 8 << 10, 8 << 10);
+}
+static APART void map_failing(void)
+{
+  if (mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED || munmap((void *)1, PAGE) == 0)
+    exit(1);
+}
+
+int main(int argc, char **argv)
+{
+  static const char *const names[] = {"map_scratch", "map_kept", "map_grown", "break_up"};
+  int frames = argc > 1 ? atoi(argv[1]) : 1000;
+  void *grown = NULL;
+  mach6_frame(); /* now this thread has a ring */
+  for (int i = 0; i < frames; i++) {
+    map_scratch();
+    if (i % 8 == 0) map_kept();
+    grown = map_grown(grown, (unsigned long)i * PAGE);
+    if (i % 16 == 0) break_up();
+    map_failing();
+    block = malloc(100000);
+    free(block);
+    usleep(500);
+    mach6_frame();
+  }
+  for (int i = 0; i < 4; i++) printf("truth %s %lu %lu %lu\n", names[i], calls[i], bytes[i], live[i]);
+}
