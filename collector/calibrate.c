@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 #include "../shm/sites.h"
+#include "calibrate_kernel.h"
 #include "stats_targets.h"
+
+#define KERNEL_TOO "MACH6_CALIBRATE_KERNEL" /* the kernel side's events, too */
 
 /* ---- this side --------------------------------------------------------------------------------------------------- */
 
@@ -40,10 +43,11 @@ static int open_shim(void)
 
 #define CALIBRATE_FDS 64 /* it is started before much is open */
 
-void m6_calibrate_start(struct m6_calibration *c)
+void m6_calibrate_start(struct m6_calibration *c, int kernel)
 {
   memset(c, 0, sizeof *c);
   c->price = (struct m6_price){NAN, NAN, NAN, NAN};
+  c->kernel = (struct m6_kernel_measured){NAN, NAN, NAN, NAN};
   c->pipe = -1;
   int shim = open_shim(), ends[2];
   if (shim < 0) return;
@@ -57,7 +61,7 @@ void m6_calibrate_start(struct m6_calibration *c)
     char preload[48];
     snprintf(preload, sizeof preload, "LD_PRELOAD=/proc/self/fd/%d", shim);
     char *const argv[] = {(char *)"mach6-collector", (char *)M6_CALIBRATE_OPTION, NULL};
-    char *const envp[] = {preload, NULL};
+    char *const envp[] = {preload, kernel ? (char *)KERNEL_TOO "=1" : NULL, NULL};
     int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, 0);
     dup2(nothing, 2);
@@ -98,6 +102,10 @@ void m6_calibrate_poll(struct m6_calibration *c, int ms)
     }
     c->text[c->got] = 0;
     struct m6_price price = {NAN, NAN, NAN, NAN};
+    struct m6_kernel_measured k = {NAN, NAN, NAN, NAN};
+    const char *kernel = strstr(c->text, "kernel");
+    if (kernel && sscanf(kernel, "kernel %lf %lf %lf %lf", &k.record, &k.sample, &k.stack, &k.probe) == 4)
+      c->kernel = k;
     if (sscanf(c->text, "%lf %lf %lf %lf", &price.pair, &price.scope, &price.frame, &price.sample) >= 3 &&
         price.pair > 0 && price.scope > 0 && price.frame > 0)
       c->price = price;
@@ -204,7 +212,8 @@ static double fastest(void (*work)(void), unsigned n, struct m6_header *h)
   return best;
 }
 
-int m6_calibrate_main(void)
+/* 0, and what the shim's operations cost on a line of its own. */
+static int shim_prices(void)
 {
   *(void **)&mark = dlsym(RTLD_DEFAULT, "mach6_mark");
   *(void **)&done = dlsym(RTLD_DEFAULT, "mach6_done");
@@ -232,5 +241,15 @@ int m6_calibrate_main(void)
     }
   }
   unlink(path);
+  return status;
+}
+
+int m6_calibrate_main(void)
+{
+  int status = shim_prices();
+  if (getenv(KERNEL_TOO) == NULL) return status;
+  struct m6_kernel_measured k;
+  m6_calibrate_kernel(&k);
+  printf("kernel %.0f %.0f %.0f %.0f\n", k.record, k.sample, k.stack, k.probe);
   return status;
 }

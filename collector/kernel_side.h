@@ -12,6 +12,7 @@
  *
  *   kernel_side.c          opening, polling, closing
  *   kernel_side_proc.c     threads from /proc, where the kernel counts nothing for us
+ *   kernel_side_price.c    what all of it cost the target
  *   kernel_side_switches.c what frames waited for by switch records, there
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_view.c     all of it into a snapshot
@@ -51,6 +52,13 @@ struct m6_kernel_row { /* what the interval that ended with this present was mad
   uint64_t number;     /* in its stream, since the stream's first; 0 = empty */
   uint32_t stream;
   struct m6_snap_causes causes;
+};
+
+struct m6_kernel_measured { /* calibrate_kernel.h: ns; NaN or 0 when it is not known */
+  double record, sample, stack, probe;
+};
+struct m6_kernel_price { /* ns, of one event to the target */
+  double record_ns, switch_ns, call_ns, boundary_ns, sample_ns;
 };
 
 #define M6_PRESENTS_WAITING 4096u
@@ -108,6 +116,7 @@ struct m6_kernel_side {
   struct m6_profile *profile;
   struct m6_kernel_view *view;
   int stopped, paused;
+  struct m6_kernel_measured measured;
 };
 
 struct m6_kernel_options {
@@ -148,6 +157,10 @@ struct m6_proc_threads *m6_proc_threads_open(void);
 void m6_proc_threads_read(struct m6_proc_threads *p, pid_t pid);
 const struct m6_thread_counters *m6_proc_threads_rows(const struct m6_proc_threads *p, uint32_t *count);
 void m6_proc_threads_close(struct m6_proc_threads *p);
+
+/* kernel_side_price.c */
+struct m6_kernel_price m6_kernel_prices(const struct m6_kernel_measured *m, int unwound);
+uint64_t m6_kernel_cost(const struct m6_kernel_side *k, uint64_t samples, int unwound);
 
 /* kernel_side_switches.c: without counters, a frame's time by switch records: on a CPU, preempted, off for reasons unknown. */
 void m6_kernel_switches_open(struct m6_kernel_side *k);

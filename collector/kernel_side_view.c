@@ -4,6 +4,7 @@
  * place, for the rest. Rows that find no room are left out and counted.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,29 +249,6 @@ static void put_samples(struct m6_kernel_view *v, int final)
   put_folded(v);
 }
 
-/* What the programs in the kernel took from the target: events at a price each. The prices are those of the machines that this was
- * made on, by tests/bench/run kernel and other; the kernel's own run_time_ns is too low by far, and needs root. */
-#define PRICE_SWITCH_NS 700u /* a slice: its wake-up, its way in and out */
-#define PRICE_CALL_NS 1100u
-#define PRICE_BOUNDARY_NS 5000u /* a present's entry and its return */
-#define PRICE_RECORD_NS 700u    /* a switch that perf records */
-#define PRICE_SAMPLE_NS 12000u
-#define PRICE_STACK_NS 15000u /* more, where the stack is copied */
-
-static uint64_t cost(const struct m6_kernel_view *v)
-{
-  const struct m6_kernel_side *k = v->k;
-  uint64_t ns = v->head.samples_taken * (PRICE_SAMPLE_NS + (v->head.unwound ? PRICE_STACK_NS : 0));
-  if (k->switching.switches) ns += m6_switches_taken(k->switching.switches) * PRICE_RECORD_NS;
-  if (k->counters == NULL) return ns;
-  ns += k->boundaries * PRICE_BOUNDARY_NS;
-  for (unsigned i = 0; i < k->counters->thread_count; i++) {
-    const struct m6_thread_counters *t = &k->counters->threads[i];
-    ns += t->counted[M6_SLICES] * PRICE_SWITCH_NS + t->calls * PRICE_CALL_NS;
-  }
-  return ns;
-}
-
 /* ---- into the block ---------------------------------------------------------------------------------------------- */
 
 static const char *text_of(void *arg, uint32_t *bytes)
@@ -416,7 +394,14 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
   put_calls(v);
   put_samples(v, final);
   name_threads(v);
-  v->head.kernel_ns = cost(v);
+  v->head.kernel_ns = m6_kernel_cost(k, v->head.samples_taken, v->head.unwound != 0);
+  struct m6_kernel_price price = m6_kernel_prices(&k->measured, v->head.unwound != 0);
+  v->head.price_switch_ns = k->counters ? price.switch_ns : k->switching.switches ? price.record_ns * 2 : NAN;
+  v->head.price_call_ns = v->head.syscalls ? price.call_ns : NAN;
+  v->head.price_boundary_ns = k->have_frames ? price.boundary_ns : NAN;
+  v->head.price_sample_ns = k->samples ? price.sample_ns : NAN;
+  v->head.prices_measured = (k->measured.record > 0) + (k->measured.sample > 0) + (k->measured.stack > 0) +
+                            (k->measured.probe > 0);
   v->head.faults = k->counters      ? M6_KERNEL_BPF
                    : k->have_faults ? M6_KERNEL_PERF
                    : k->proc        ? M6_KERNEL_PROC

@@ -161,6 +161,11 @@ json_t *m6_payload_kernel(const mach6_stats *h)
                                 m6_kernel_source_name(k->frames), "samples", m6_kernel_source_name(k->samples),
                                 "faults", m6_kernel_source_name(k->faults)));
   json_object_set_new(o, "began_s", m6_json_seconds(k->began_ns));
+  json_object_set_new(o, "prices",
+                      json_pack("{s:o, s:o, s:o, s:o, s:o}", "switch_ns", m6_json_real(k->price_switch_ns),
+                                "syscall_ns", m6_json_real(k->price_call_ns), "present_ns",
+                                m6_json_real(k->price_boundary_ns), "sample_ns", m6_json_real(k->price_sample_ns),
+                                "measured", m6_json_u64(k->prices_measured)));
   json_object_set_new(o, "refused", refused(s));
   json_object_set_new(o, "faults",
                       k->faults == M6_KERNEL_NONE

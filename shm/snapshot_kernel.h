@@ -120,6 +120,9 @@ struct m6_snap_kernel {
   uint64_t counters_lost; /* threads or calls that found no room, events that did not come */
   uint64_t frames_lost;   /* readings that found the kernel's buffer full */
   uint64_t kernel_ns;     /* estimate of what all of it cost the target; 0 = not measured */
+  /* of one event to the target; NaN where there are none. What was not measured on this machine is another machine's. */
+  double price_switch_ns, price_call_ns, price_boundary_ns, price_sample_ns;
+  uint64_t prices_measured; /* of the four that calibration measures */
 
   uint32_t refusal_count, thread_count, call_count, function_count;
   uint32_t thread_more, call_more, function_more;
