@@ -1,22 +1,25 @@
 /* site_handoff - threads in a ring that hand blocks on: each frees or resizes what it got, and allocates at once what it hands on, so that
- * addresses come back at once in other threads' hands. site_handoff THREADS HANDOFFS
+ * addresses come back at once in other threads' hands. site_handoff THREADS HANDOFFS [PAUSE]
  *
- * Prints "truth giver_N COUNT BYTES" for each thread's own site, and "resized COUNT BYTES" for all reallocs. At the end nothing is left
- * of them. Some reallocs must fail, and their block goes on. */
+ * Prints "truth giver_N COUNT BYTES" for each thread's own site, "truth resize COUNT BYTES" for all reallocs, and "truth keep COUNT
+ * BYTES" for blocks of the same sizes that stay, one in 512. At the end nothing is left of the others. Some reallocs must fail, and their
+ * block goes on. PAUSE: microseconds of sleep after every fourth hand-off of a thread. */
 /* flags: -fno-builtin -fno-omit-frame-pointer */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "site_leaks.h"
 
 #define THREADS 8
 static void *_Atomic mailbox[THREADS];
-static struct truth given[THREADS], resized[THREADS];
+static struct truth given[THREADS], resized[THREADS], kept[THREADS];
 static uint32_t over[THREADS];
 static unsigned threads = THREADS;
 static uint64_t handoffs = 100000;
+static useconds_t nap;
 
 /* One function for each thread, so that each is a site of its own. */
 #define GIVER(n)                                                                                                       \
@@ -27,10 +30,13 @@ GIVER(2)
 GIVER(3)
 GIVER(4)
 GIVER(5)
-GIVER(6) GIVER(7) static void *(*const give[THREADS])(size_t) = {giver_0, giver_1, giver_2, giver_3,
-                                                                 giver_4, giver_5, giver_6, giver_7};
+GIVER(6)
+GIVER(7)
+static void *(*const give[THREADS])(size_t) = {giver_0, giver_1, giver_2, giver_3, giver_4, giver_5, giver_6, giver_7};
 
 static APART void *resize(unsigned me, void *p, size_t bytes) { return got(&resized[me], realloc(p, bytes)); }
+
+static APART void *keep(unsigned me, size_t bytes) { return got(&kept[me], malloc(bytes)); }
 
 /* What lies in the own mailbox, if anything: resized at times, and in vain at other times, then freed. */
 static void take(unsigned me, uint64_t i)
@@ -59,6 +65,8 @@ static void *run(void *arg)
       take(me, i);
     }
     take(me, i);
+    if (i % 512 == 7) *(void *volatile *)keep(me, 48 + i % 5 * 16) = NULL;
+    if (nap && i % 4 == 0) usleep(nap);
   }
   __atomic_store_n(&over[me], 1, __ATOMIC_RELEASE);
   return NULL;
@@ -69,16 +77,19 @@ int main(int argc, char **argv)
   pthread_t thread[THREADS];
   if (argc > 1) threads = (unsigned)atoi(argv[1]);
   if (argc > 2) handoffs = strtoull(argv[2], NULL, 10);
+  if (argc > 3) nap = (useconds_t)atoi(argv[3]);
   if (threads < 1 || threads > THREADS) return 2;
   for (unsigned i = 0; i < threads; i++)
     if (pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)i)) return 1;
   for (unsigned i = 0; i < threads; i++) pthread_join(thread[i], NULL);
   for (unsigned i = 0; i < threads; i++) free(__atomic_exchange_n(&mailbox[i], NULL, __ATOMIC_ACQ_REL));
-  struct truth all = {0, 0};
+  struct truth all = {0, 0}, stays = {0, 0};
   for (unsigned i = 0; i < threads; i++) {
     printf("truth giver_%u %" PRIu64 " %" PRIu64 "\n", i, given[i].count, given[i].bytes);
     all.count += resized[i].count, all.bytes += resized[i].bytes;
+    stays.count += kept[i].count, stays.bytes += kept[i].bytes;
   }
+  printf("truth keep %" PRIu64 " %" PRIu64 "\n", stays.count, stays.bytes);
   printf("truth resize %" PRIu64 " %" PRIu64 "\n", all.count, all.bytes);
   return 0;
 }
