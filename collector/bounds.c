@@ -7,6 +7,7 @@
 
 #include "budgets.h"
 #include "control.h"
+#include "stats_proc.h"
 
 void m6_capture_bounds(struct m6_capture *c)
 {
@@ -22,13 +23,13 @@ void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_want
   double budget[3];
   for (int l = 0; l < 3; l++) budget[l] = (double)m6_budget_cap(overhead[l]) / 1e6;
   m6_budget_begin();
-  m6_governor_begin(&b->governor, (enum m6_level)level, budget, now_ns);
+  m6_governor_begin(&b->governor, (enum m6_level)level, budget, b->site_interval, now_ns);
   m6_heap_begin(&b->heap, m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull, now_ns);
   memset(&b->chain, 0, sizeof b->chain);
   b->chain.wanted = sessions_wanted;
   b->start_ns = now_ns;
   b->heap_at_ns = b->shim_before = b->shim_ns = 0;
-  b->priced = 0;
+  b->priced = b->lives_on = 0;
   b->sessions++;
 }
 
@@ -77,11 +78,21 @@ static void use_retained(const struct m6_retained *r)
   use_kept(M6_BUDGET_STALLS, r->stall_total, M6_STALLS_RETAINED);
 }
 
+/* Is it still that process? A run lets its images go before the last snapshot is built. */
+static int is_alive(const struct m6_image *i)
+{
+  struct m6_proc p;
+  return m6_proc_read(i->who.pid, &p) == 0 && p.state != 'Z' && p.state != 'X' &&
+         p.start_ns <= i->who.load_ns + m6_proc_tick_ns();
+}
+
 static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
 {
   uint32_t clamped = 0;
-  if (final) m6_heap_end(&b->heap);
-  else if (m6_heap_poll(&b->heap, i->who.pid, m6_clamp(i->capture->now.live, &clamped), now, b->start_ns)) {
+  int64_t live = m6_clamp(i->capture->now.live, &clamped);
+  if (final && b->lives_on && is_alive(i)) m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns);
+  else if (final) m6_heap_end(&b->heap, b->start_ns);
+  else if (m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)) {
     const struct m6_snap_heap *l = &b->heap.last;
     if (l->error && !b->heap_told++)
       m6_say(M6_VERBOSE, "the heap of process %d cannot be measured as a whole (smaps_rollup): %s", (int)i->who.pid,
@@ -147,10 +158,11 @@ enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struc
   static const char *const levels[] = {"memory", "lite", "full"};
   struct m6_governor *g = &b->governor;
   if (g->at.level < g->top.level)
-    g->top = (struct m6_rung){g->at.level, 1}; /* what a level had in the kernel is detached for good */
+    g->top = (struct m6_rung){g->at.level, 1, g->top.sites}; /* what a level had in the kernel is detached for good */
   m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, levels[g->at.level],
          g->at.interval > 1 ? ", half as often" : "");
-  m6_control_level(i, g->at.level);
+  if (i->site_interval) m6_say(M6_VERBOSE, "allocations are sampled every %u bytes", g->at.sites);
+  m6_control_level(i, g->at.level, g->at.sites);
   return M6_EVENT_NOTHING;
 }
 
@@ -170,6 +182,7 @@ int m6_bounds_join(struct m6_bounds *b, struct m6_image *i)
 
 void m6_bounds_end(struct m6_bounds *b, struct m6_image *i, uint32_t reason)
 {
+  b->lives_on = reason == M6_END_OFF || reason == M6_END_TTL || reason == M6_END_BUDGET;
   if (reason == M6_END_TTL) m6_budget_overran(M6_BUDGET_SESSION_TTL);
   if (b->chain.wanted < 2 || i == NULL || i->capture == NULL) return;
   m6_books_poll(&i->capture->books, 1);

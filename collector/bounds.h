@@ -18,9 +18,10 @@ struct m6_bounds {
   struct m6_chain chain;
   struct m6_snap_govern snap; /* what the next snapshot says */
   uint64_t start_ns, heap_at_ns;
-  uint64_t shim_before, shim_ns; /* of the links that are closed; of all, at the last look */
-  int priced, heap_told;
-  uint32_t sessions; /* that this collector has begun */
+  uint64_t shim_before, shim_ns;   /* of the links that are closed; of all, at the last look */
+  int priced, heap_told, lives_on; /* lives_on: the session ended, the target did not */
+  uint32_t site_interval;          /* that was asked for; set before a session begins */
+  uint32_t sessions;               /* that this collector has begun */
 };
 
 /* A session begins: budgets count from zero, the governor from the level that was asked for. Chained ones go on: see chain.h. */

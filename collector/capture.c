@@ -55,7 +55,8 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->pid = pid;
   c->clock_kind = m6_peek(&h->clock_kind);
   c->start_clock = m6_peek(&h->start_clock);
-  if (m6_observe(&h->state) == M6_INERT) c->start_clock = m6_clock_read(c->clock_kind); /* it never began, nor will it */
+  if (m6_observe(&h->state) == M6_INERT)
+    c->start_clock = m6_clock_read(c->clock_kind); /* it never began, nor will it */
   c->start_mono_ns = m6_peek(&h->start_mono_ns);
   c->start_live = (int64_t)m6_peek(&h->start_live);
   struct timespec wall;

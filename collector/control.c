@@ -15,7 +15,7 @@ struct call {
   struct m6_image *i;
   struct m6_control *control;
   struct m6_drained *got;
-  uint32_t level;
+  uint32_t level, sites;
   int flag, error;
 };
 
@@ -99,10 +99,11 @@ static void set_level(void *arg)
 {
   struct call *c = arg;
   m6_poke(&m6_segment_header(c->i->segment)->level, c->level);
+  if (c->i->site_interval) m6_poke(&m6_segment_header(c->i->segment)->site_interval, c->sites);
 }
-int m6_control_level(struct m6_image *i, uint32_t level)
+int m6_control_level(struct m6_image *i, uint32_t level, uint32_t sites)
 {
-  struct call c = {.i = i, .level = level};
+  struct call c = {.i = i, .level = level, .sites = sites};
   return m6_image_guarded(i, set_level, &c);
 }
 
@@ -166,6 +167,11 @@ static void look_at_sites(void *arg)
   struct call *c = arg;
   m6_site_side_look(c->i->sites, c->i->capture, c->i->dead);
 }
+static uint64_t thread_cpu_ns(void)
+{
+  struct timespec t;
+  return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+}
 int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
   *got = (struct m6_drained){0, 0};
@@ -182,10 +188,13 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   m6_kernel_join(i->kernel, i->capture);
   int e = m6_image_guarded(i, drain, &c);
   m6_kernel_drained(i->kernel, i->capture);
+  uint64_t from = i->sites ? thread_cpu_ns() : 0;
   uint32_t stacks = m6_site_side_work(i->sites, i->capture);
   if (i->dead && i->sites) m6_site_side_finish(i->sites, i->capture);
+  if (i->sites) i->site_ns += thread_cpu_ns() - from;
   if (stacks > got->fullest) got->fullest = stacks;
-  if (i->site_interval == 1) got->fullest = 100; /* every allocation: rings and stacks fill within a frame */
+  if (i->site_interval == 1 && i->capture->head.site_interval == 1)
+    got->fullest = 100; /* every allocation: rings and stacks fill within a frame */
   if (e == 0 && i->sites) e = m6_image_guarded(i, look_at_sites, &c);
   return e;
 }

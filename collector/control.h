@@ -21,7 +21,7 @@ int m6_control_beat(struct m6_image *i);
 /* The session that runs gives way to the next, without a gap; the shim takes it off its grant at the next boundary. */
 int m6_control_next(struct m6_image *i);
 /* How much is collected from now on. */
-int m6_control_level(struct m6_image *i, uint32_t level);
+int m6_control_level(struct m6_image *i, uint32_t level, uint32_t sites);
 /* Ends it; `let_go`: and says that no collector is here any more. */
 int m6_control_off(struct m6_image *i, int let_go);
 

@@ -206,9 +206,10 @@ static const struct m6_field frames[] = {SAME(M6_U64, present), SAME(M6_U64, at)
 #undef ROW
 
 #define ROW struct m6_snap_step
-static const struct m6_field steps[] = {SAME(M6_U64, at_ns),         SAME(M6_U32, from_level),  SAME(M6_U32, to_level),
-                                        SAME(M6_U32, from_interval), SAME(M6_U32, to_interval), SAME(M6_F64, cost),
-                                        SAME(M6_F64, budget)};
+static const struct m6_field steps[] = {
+  SAME(M6_U64, at_ns),         SAME(M6_U32, from_level),  SAME(M6_U32, to_level),
+  SAME(M6_U32, from_interval), SAME(M6_U32, to_interval), SAME(M6_U32, from_sites),
+  SAME(M6_U32, to_sites),      SAME(M6_F64, cost),        SAME(M6_F64, budget)};
 #undef ROW
 
 #define ROW struct m6_snap_link

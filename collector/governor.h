@@ -7,6 +7,11 @@
  * The rungs, from above: each level with its sampling interval, then with the interval doubled, then the next level. Below the last rung
  * is the session's end: counting cannot pause, since blocks that come and go unseen would open the books for good, while a session that
  * ends has closed books and an inert shim behind it.
+ * Sites are a ladder of their own, on any level: where sampled allocations make a quarter of what is too much or more, the step is theirs.
+ * The distance between two samples is doubled, to M6_GOVERNOR_SITES times what was asked for, then to the longest there is
+ * (M6_SITE_INTERVAL_MAX, next to nothing). Never to none: each sample stands for what the distance was that it was drawn with, so that totals
+ * are estimates of the whole session as long as there is one; without any, what came after would be missing from them.
+ * Going up, sites come first.
  * There nothing is wrong with a little more: a player does not feel 1 %, and a session that ends is felt; so the end comes only when the
  * cost is M6_GOVERNOR_TOLERATED times the budget. What is over it until then is counted and shown.
  *   down   when the cost was over the level's budget for M6_GOVERNOR_OVER_NS without a break
@@ -32,12 +37,16 @@
 #define M6_GOVERNOR_TOLERATED 4.0   /* times the budget, on the last rung */
 #define M6_GOVERNOR_BACKOFF_MAX 16u /* times UNDER_NS */
 #define M6_GOVERNOR_SAMPLES 32u
+#define M6_GOVERNOR_SITES 64u         /* times the distance that was asked for, and then the longest */
+#define M6_GOVERNOR_SITES_EVERY 1024u /* what follows every allocation */
 
 struct m6_spent { /* all in ns since any moment, the same one for all; each only grows */
   uint64_t now, shim, kernel, collector, target_cpu;
+  uint64_t sites; /* of shim and collector: sampled allocations */
 };
 struct m6_rung {
   uint32_t level, interval; /* enum m6_level; 1 or 2 */
+  uint32_t sites;           /* mean bytes between two sampled ones; 0: none */
 };
 enum m6_governor_says { M6_GOVERNOR_STAY, M6_GOVERNOR_DOWN, M6_GOVERNOR_UP, M6_GOVERNOR_END };
 
@@ -48,6 +57,7 @@ struct m6_governor {
   struct m6_spent window[M6_GOVERNOR_SAMPLES];
   uint32_t count, next;
   double cost, shim, kernel, collector; /* the last measurement and its parts; NaN before the first */
+  double sites;                         /* of shim and collector */
   uint64_t over_since, under_since;     /* 0: it is not */
   uint64_t last_up;
   uint32_t backoff;
@@ -57,7 +67,8 @@ struct m6_governor {
   struct m6_snap_step steps[M6_SNAP_STEPS]; /* a ring: the last of them */
 };
 
-void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[3], uint64_t now_ns);
+void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[3], uint32_t sites,
+                       uint64_t now_ns);
 /* What was spent until now: measures over the window, decides. `at` has changed when it says DOWN or UP. */
 enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_spent *spent);
 /* How many samples of the interval 1 a sample stands for that was taken at this time since the session's start. */

@@ -72,9 +72,10 @@ static void *run(void *arg)
 
 void m6_heap_begin(struct m6_heap *h, uint64_t interval_ns, uint64_t now_ns)
 {
+  uint64_t due_ns = h->due_ns > now_ns ? h->due_ns : now_ns;
   memset(h, 0, sizeof *h);
   h->interval_ns = interval_ns;
-  h->due_ns = now_ns;
+  h->due_ns = due_ns;
   h->measure = from_proc;
 }
 
@@ -124,9 +125,22 @@ int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, ui
   return new;
 }
 
-void m6_heap_end(struct m6_heap *h)
+void m6_heap_end(struct m6_heap *h, uint64_t session_start_ns)
 {
   if (!h->pending) return;
   pthread_join(h->thread, NULL);
-  h->pending = 0;
+  take(h, session_start_ns);
+}
+
+void m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns)
+{
+  m6_heap_end(h, session_start_ns);
+  int error = h->last.error;
+  h->live = live;
+  h->asked_ns = now_ns;
+  h->due_ns = now_ns + h->interval_ns;
+  memset(&h->got, 0, sizeof h->got);
+  h->measure(pid, &h->got);
+  take(h, session_start_ns);
+  if (h->got.error && h->last.count) h->last.error = error; /* it has just ended: what was measured before stands */
 }

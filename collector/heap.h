@@ -33,11 +33,15 @@ struct m6_heap {
   void (*measure)(pid_t pid, struct m6_heap_measured *out);
 };
 
+/* A session begins. The first one is due at once, or when the interval since the last one of a session before is over. */
 void m6_heap_begin(struct m6_heap *h, uint64_t interval_ns, uint64_t now_ns);
 /* Starts one when it is due, takes the answer when it is there. 1 when `last` is new. */
 int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns);
-/* Waits for one that is under way. */
-void m6_heap_end(struct m6_heap *h);
+/* Waits for one that is under way, and takes it. */
+void m6_heap_end(struct m6_heap *h, uint64_t session_start_ns);
+/* At the end of a session whose target lives on: one more, whenever the last one was, and by the calling thread, as nothing is drained any more.
+ * The next one, of whatever session, comes an interval later. One that fails leaves the last one as it is. */
+void m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns);
 /* Reads the text of smaps_rollup. 0, or -1 when it is none. */
 int m6_heap_parse(const char *text, struct m6_heap_measured *out);
 

@@ -53,6 +53,7 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->calibration.pipe = -1;
   o->cpu_start_ns = own_cpu_ns();
   o->poll_ms = M6_POLL_BUSY_MS;
+  o->bounds.site_interval = options->site_interval;
   m6_bounds_begin(&o->bounds, options->level, 1, m6_monotonic_ns());
   int status = m6_outlets_dump_open(o, e);
   if (status) return status;
@@ -126,7 +127,8 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   o->live_ns = m6_monotonic_ns();
   if (!final) {
     const struct m6_snapshot *built = o->block;
-    struct m6_spent spent = {o->live_ns, built->shim_ns, built->kernel.kernel_ns, own_cpu_ns(), i->cpu_ns};
+    struct m6_spent spent = {o->live_ns,   built->shim_ns, built->kernel.kernel_ns,
+                             own_cpu_ns(), i->cpu_ns,      built->sites.cost_ns + i->site_ns};
     uint64_t samples = built->kernel.samples_taken, most = m6_budget_cap(M6_BUDGET_SAMPLES);
     m6_budget_use(M6_BUDGET_SAMPLES, samples < most ? samples : most);
     m6_budget_overrun(M6_BUDGET_SAMPLES, (samples > most ? samples - most : 0) + built->kernel.samples_lost);

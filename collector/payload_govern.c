@@ -39,11 +39,12 @@ json_t *m6_payload_governor(const struct m6_snapshot *s)
   json_t *steps = json_array();
   for (uint32_t i = 0; i < g->step_count; i++) {
     const struct m6_snap_step *t = &g->steps[i];
-    json_array_append_new(steps,
-                          json_pack("{s:o, s:{s:s, s:i}, s:{s:s, s:i}, s:o, s:o}", "at_s", m6_json_seconds(t->at_ns),
-                                    "from", "level", m6_level_name(t->from_level), "interval", (int)t->from_interval,
-                                    "to", "level", m6_level_name(t->to_level), "interval", (int)t->to_interval, "cost",
-                                    m6_json_real(t->cost), "budget", m6_json_real(t->budget)));
+    json_array_append_new(steps, json_pack("{s:o, s:{s:s, s:i, s:o}, s:{s:s, s:i, s:o}, s:o, s:o}", "at_s",
+                                           m6_json_seconds(t->at_ns), "from", "level", m6_level_name(t->from_level),
+                                           "interval", (int)t->from_interval, "sites_bytes", m6_json_u64(t->from_sites),
+                                           "to", "level", m6_level_name(t->to_level), "interval", (int)t->to_interval,
+                                           "sites_bytes", m6_json_u64(t->to_sites), "cost", m6_json_real(t->cost),
+                                           "budget", m6_json_real(t->budget)));
   }
   return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "level", m6_level_name(g->level), "interval",
                    (int)g->interval, "cost", m6_json_real(g->cost), "cost_shim", m6_json_real(g->cost_shim),

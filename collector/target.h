@@ -30,6 +30,7 @@ struct m6_image { /* one loaded shim: a process between two execs */
   char exe[1024];
   char caller[M6_STREAMS][256];
   uint32_t session;           /* the number that was asked for */
+  uint64_t site_ns;           /* the collector's own CPU time for its sampled allocations */
   uint32_t site_interval;     /* that its shim is told; 0 = no sites */
   struct m6_site_side *sites; /* made with the capture, when they are wanted */
 };

@@ -33,6 +33,7 @@ struct m6_snap_step {
   uint64_t at_ns;                      /* since the session's start */
   uint32_t from_level, to_level;       /* enum m6_level */
   uint32_t from_interval, to_interval; /* sampling intervals, in units of the level's own: 1 or 2 */
+  uint32_t from_sites, to_sites;       /* mean bytes between two sampled allocations; 0: none were asked for */
   double cost, budget;                 /* shares, when it was decided: the measured one, the level's */
 };
 
@@ -78,7 +79,7 @@ struct m6_snap_govern {
   struct m6_snap_step steps[M6_SNAP_STEPS];
   struct m6_snap_link links[M6_SNAP_LINKS];
 };
-_Static_assert(sizeof(struct m6_snap_budget) == 56 && sizeof(struct m6_snap_step) == 40,
+_Static_assert(sizeof(struct m6_snap_budget) == 56 && sizeof(struct m6_snap_step) == 48,
                "size must not change within a version");
 _Static_assert(sizeof(struct m6_snap_link) == 72 && sizeof(struct m6_snap_heap) == 88,
                "size must not change within a version");

@@ -5,7 +5,8 @@
  *   mkdump forever[-thread] OUT [KEY=VALUE...] again and again, from another seed each time, a line for each, until it is killed
  *   mkdump give-up[-thread] OUT [KEY=VALUE...] begins, and gives up after some turns
  * Keys: seed, frames, scopes, slow, slower, spread, leak, most (bytes), scene=hostile (labels), scene=sites (and
- *   CPU samples), scene=names (the same, with names that break formats).
+ *   CPU samples), scene=names (the same, with names that break formats),
+ *   stacks=N (as many different ones of CPU samples, of one sample each; with scene=sites).
  */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_write.c collector/dump_io.c collector/reservoir.c */
 /* links: -luring -lmsgpackc -lm */
@@ -19,6 +20,7 @@
 static struct dump_game game = {.seed = 1, .frames = 600, .scopes = 8};
 static uint64_t most;
 static int hostile, sites, names;
+static uint32_t stacks;
 
 static void parse(const char *word)
 {
@@ -36,6 +38,7 @@ static void parse(const char *word)
   KEY("spread", spread, double)
   KEY("leak", leak, int64_t)
   if (sscanf(word, "most=%lf", &v) == 1) most = (uint64_t)v;
+  if (sscanf(word, "stacks=%lf", &v) == 1) stacks = (uint32_t)v;
 }
 
 /* ---- sites and CPU samples -------------------------------------------------------------------------------------------- */
@@ -82,6 +85,7 @@ static void put_sites(struct fx *f)
     row[i].scope_bytes = (uint32_t)strlen(scope);
   }
   f->sites = row;
+  f->maps = &row[1]; /* one, of 1.5 MB in 1500 calls, of which 0.4 MB are left */
   *h = (struct m6_snap_sites){.interval = 4096,
                               .row_count = 3,
                               .sites = 4,
@@ -93,6 +97,12 @@ static void put_sites(struct fx *f)
                               .exact_live = 401000,
                               .peak = 1e6,
                               .samples = 160,
+                              .map_count = 1,
+                              .map_sites = 2,
+                              .maps = 1601,
+                              .maps_dropped = 1,
+                              .maps_made = 1600000,
+                              .maps_live = 400000,
                               .stacks = 3,
                               .stacks_whole = 2,
                               .price_ns = NAN};
@@ -103,6 +113,19 @@ static void put_sites(struct fx *f)
                       "99999999999999999999999\n"
                     : "game;main;physics_step 400\ngame;main;draw_bubbles(std::vector<bubble>) 250\n"
                       "game;main;physics_step;do_syscall_[k] 50\nworker;start_thread;libGL.so.1+0x9bae0 100\n";
+}
+
+/* Some 60 bytes each. */
+static char *many_stacks(uint32_t n)
+{
+  char *text = malloc((size_t)n * 600 + 1), *at = text;
+  for (uint32_t i = 0; i < n; i++) {
+    at += sprintf(at, "game;main");
+    for (uint32_t k = i, d = 0; d < 4 + i % 3; d++, k = k * 2654435761u + 12345) at += sprintf(at, ";f%x<T&>", k >> 22);
+    at += sprintf(at, ";g%u 1\n", i);
+  }
+  *at = 0;
+  return text;
 }
 
 static struct m6_snapshot *make(void)
@@ -116,10 +139,13 @@ static struct m6_snapshot *make(void)
     fx_fill(&f, n, 100 + i, 10 * (double)(i + 1), 900, (int64_t)i * 100 - 500, i);
     f.nodes[n].reservoir = 0;
   }
+  char *many = stacks ? many_stacks(stacks) : NULL;
   if (sites) put_sites(&f);
+  if (many) f.folded = many;
   struct m6_snapshot *b = fx_block(&f, &bytes);
   b->ending_known = 1;
   fx_free(&f);
+  free(many);
   return b;
 }
 

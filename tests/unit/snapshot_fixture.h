@@ -33,6 +33,7 @@ struct fx {
   struct m6_snap_causes causes[M6_SPIKES_RETAINED];
   const char *folded;
   struct m6_snap_site *sites; /* head.sites.row_count of them; not freed here */
+  struct m6_snap_site *maps;  /* head.sites.map_count */
 };
 
 static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
@@ -143,7 +144,8 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
               {&k->samples_offset, f->cpu_samples, k->sample_count * sizeof f->cpu_samples[0]},
               {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
               {&k->folded_offset, f->folded, k->folded_bytes},
-              {&h->sites.rows_offset, f->sites, h->sites.row_count * sizeof *f->sites}};
+              {&h->sites.rows_offset, f->sites, h->sites.row_count * sizeof *f->sites},
+              {&h->sites.maps_offset, f->maps, h->sites.map_count * sizeof *f->maps}};
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
     *more[i].offset = h->bytes;
     h->bytes += (more[i].bytes + 7) & ~7ull;

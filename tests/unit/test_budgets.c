@@ -3,6 +3,7 @@
 /* sanitizers: address */
 /* test_budgets - each budget by its name: it is enforced where it should be, its overruns are counted, an option lowers it and none raises it.
  * Retained buffers and dumps: test_retained, test_dump. What the shim enforces (rings, slots, streams) is in e2e/limits and e2e/budgets; clients of the socket in e2e/drive. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -243,8 +244,44 @@ static void heap_interval_and_pending(void **state)
   m6_heap_poll(&h, 1, 0, 1360 * S, 1000 * S);
   assert_int_equal(h.last.missed, 2);
   m6_publish(&hold, 0);
-  m6_heap_end(&h);
+  m6_heap_end(&h, 1000 * S);
   assert_int_equal(measured, 11);
+}
+static void fails(pid_t pid, struct m6_heap_measured *out)
+{
+  (void)pid;
+  out->error = ESRCH;
+}
+static void heap_at_the_end_of_a_session(void **state)
+{
+  (void)state;
+  static struct m6_heap h;
+  uint64_t interval = m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull;
+  m6_heap_begin(&h, interval, 2000 * S);
+  h.measure = fake;
+  measured = 0;
+  m6_heap_poll(&h, 1, 10, 2000 * S, 2000 * S);
+  m6_heap_last(&h, 1, 20, 2003 * S, 2000 * S); /* with the first one still under way: both are taken */
+  assert_int_equal(measured, 2);
+  assert_int_equal(h.last.count, 2);
+  assert_int_equal(h.last.live, 20);
+  assert_int_equal(h.last.at_ns, 3 * S);
+  /* A session that follows at once: its first one waits for the interval. */
+  m6_heap_begin(&h, interval, 2004 * S);
+  h.measure = fake;
+  m6_heap_poll(&h, 1, 30, 2004 * S, 2004 * S);
+  m6_heap_poll(&h, 1, 30, 2032 * S, 2004 * S);
+  assert_int_equal(measured, 2);
+  m6_heap_poll(&h, 1, 30, 2033 * S, 2004 * S);
+  m6_heap_end(&h, 2004 * S);
+  assert_int_equal(measured, 3);
+  assert_int_equal(h.last.at_ns, 29 * S);
+  h.measure = fails; /* it ended in that moment: the last one stands */
+  m6_heap_last(&h, 1, 40, 2040 * S, 2004 * S);
+  assert_int_equal(h.last.count, 1);
+  assert_int_equal(h.last.error, 0);
+  assert_int_equal(h.last.rss, 5000);
+  assert_int_equal(h.last.live, 30);
 }
 static void heap_text(void **state)
 {
@@ -306,8 +343,8 @@ static void overhead_by_level(void **state)
     double budget[3];
     for (int l = 0; l < 3; l++) budget[l] = (double)m6_budget_cap(id[l]) / 1e6;
     for (int over = 0; over < 2; over++) {
-      struct m6_spent s = {0, 0, 0, 0, 0};
-      m6_governor_begin(&g, (enum m6_level)level, budget, 0);
+      struct m6_spent s = {.now = 0};
+      m6_governor_begin(&g, (enum m6_level)level, budget, 0, 0);
       int stepped = 0;
       for (int i = 0; i < 40; i++) {
         s.now += S / 2;
@@ -341,6 +378,7 @@ int main(void)
     cmocka_unit_test(frames_retained_median_and_spikes),
     cmocka_unit_test(tree_nodes),
     cmocka_unit_test(heap_interval_and_pending),
+    cmocka_unit_test(heap_at_the_end_of_a_session),
     cmocka_unit_test(heap_text),
     cmocka_unit_test(heap_mappings),
     cmocka_unit_test(overhead_by_level),

@@ -17,6 +17,8 @@ static const double budget[3] = {0.005, 0.01, 0.03};
 static struct m6_governor g;
 static struct m6_spent spent;
 static uint64_t start;
+static uint32_t sites;      /* that are asked for */
+static double sites_demand; /* what they cost at that, and less the more seldom they are */
 
 /* A target that costs `demand` (a share of a core) at each rung; by level and interval. */
 static double demand[3][2];
@@ -24,8 +26,8 @@ static double demand[3][2];
 static void begin(enum m6_level level)
 {
   start = 1000 * S;
-  spent = (struct m6_spent){start, 0, 0, 0, 0};
-  m6_governor_begin(&g, level, budget, start);
+  spent = (struct m6_spent){.now = start};
+  m6_governor_begin(&g, level, budget, sites, start);
 }
 static void demands(double memory, double lite, double full)
 {
@@ -44,6 +46,10 @@ static enum m6_governor_says tick(double target_cores)
   spent.kernel += (uint64_t)(ns / 3);
   spent.collector += (uint64_t)(ns / 3);
   spent.target_cpu += (uint64_t)(0.5e9 * target_cores);
+  double of_sites = sites ? 0.5e9 * sites_demand * (sites > 1 ? sites : 16) / (g.at.sites > 1 ? g.at.sites : 16) : 0;
+  spent.sites += (uint64_t)of_sites;
+  spent.shim += (uint64_t)(of_sites / 2);
+  spent.collector += (uint64_t)(of_sites / 2);
   return m6_governor_look(&g, &spent);
 }
 /* Seconds until it says something else than STAY, `most` at most; 0 when it did not. */
@@ -94,7 +100,7 @@ static void over_for_a_moment_is_no_step(void **state)
 static void it_steps_down_interval_first_then_level(void **state)
 {
   (void)state;
-  static const struct m6_rung want[] = {{2, 2}, {1, 1}, {1, 2}, {0, 1}, {0, 2}};
+  static const struct m6_rung want[] = {{2, 2, 0}, {1, 1, 0}, {1, 2, 0}, {0, 1, 0}, {0, 2, 0}};
   enum m6_governor_says says;
   begin(M6_LEVEL_FULL);
   demands(1, 1, 1);
@@ -209,7 +215,7 @@ static void samples_weigh_their_interval(void **state)
 {
   (void)state;
   const struct m6_snap_step steps[] = {
-    {10 * S, 2, 2, 1, 2, 0, 0}, {20 * S, 2, 1, 2, 1, 0, 0}, {30 * S, 1, 1, 1, 2, 0, 0}};
+    {10 * S, 2, 2, 1, 2, 0, 0, 0, 0}, {20 * S, 2, 1, 2, 1, 0, 0, 0, 0}, {30 * S, 1, 1, 1, 2, 0, 0, 0, 0}};
   static const struct {
     uint64_t at;
     uint32_t weight;
@@ -227,6 +233,78 @@ static void samples_weigh_their_interval(void **state)
   assert_in_range(total, 3996, 4004);
 }
 
+static void sites_are_sampled_more_seldom_before_a_level_goes(void **state)
+{
+  (void)state;
+  enum m6_governor_says says;
+  sites = 512 << 10;
+  sites_demand = 0.06;
+  begin(M6_LEVEL_LITE);
+  demands(0.001, 0.004, 0.004);
+  for (unsigned i = 1; i <= 4; i++) { /* 0.06 / 16 and 0.004 are within 0.01 */
+    until(&says, 20);
+    if (says == M6_GOVERNOR_STAY) break;
+    assert_int_equal(says, M6_GOVERNOR_DOWN);
+    assert_int_equal(g.at.level, M6_LEVEL_LITE);
+    assert_int_equal(g.at.interval, 1);
+    assert_int_equal(g.at.sites, sites << i);
+  }
+  assert_int_equal(g.at.sites, sites << 4);
+  assert_true(until(&says, 100) == 0);
+  struct m6_snap_step steps[M6_SNAP_STEPS];
+  assert_int_equal(m6_governor_steps(&g, steps), 4);
+  assert_int_equal(steps[3].from_sites, sites << 3);
+  assert_int_equal(steps[3].to_sites, sites << 4);
+  /* There is room: first they come back, one doubling at a time. */
+  sites_demand = 0.001;
+  for (unsigned i = 4; i-- > 0;) {
+    until(&says, 400);
+    assert_int_equal(says, M6_GOVERNOR_UP);
+    assert_int_equal(g.at.sites, sites << i);
+  }
+  assert_true(until(&says, 100) == 0);
+  sites = 0;
+}
+static void sites_that_cost_nothing_are_left_alone(void **state)
+{
+  (void)state;
+  enum m6_governor_says says;
+  sites = 512 << 10;
+  sites_demand = 0.0001;
+  begin(M6_LEVEL_LITE);
+  demands(0.001, 0.5, 0.5);
+  until(&says, 20);
+  assert_int_equal(says, M6_GOVERNOR_DOWN);
+  assert_int_equal(g.at.interval, 2);
+  assert_int_equal(g.at.sites, sites);
+  sites = 0;
+}
+static void every_allocation_becomes_a_sample_and_the_last_is_the_longest_distance(void **state)
+{
+  (void)state;
+  static const uint32_t want[] = {1024, 2048, 4096, 8192, 16384, 32768, 65536, 256u << 20};
+  enum m6_governor_says says;
+  sites = 1;
+  sites_demand = 1000;
+  begin(M6_LEVEL_MEMORY);
+  demands(0.001, 0, 0);
+  for (unsigned i = 0; i < sizeof want / sizeof *want; i++) {
+    until(&says, 20);
+    assert_int_equal(says, M6_GOVERNOR_DOWN);
+    assert_int_equal(g.at.sites, want[i]);
+    assert_int_equal(g.at.interval, 1);
+  }
+  sites_demand = 1e-6;
+  for (unsigned i = sizeof want / sizeof *want - 1; i-- > 0;) {
+    until(&says, 4000);
+    assert_int_equal(says, M6_GOVERNOR_UP);
+    assert_int_equal(g.at.sites, want[i]);
+  }
+  until(&says, 4000);
+  assert_int_equal(g.at.sites, 1);
+  sites = 0;
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -241,6 +319,9 @@ int main(void)
     cmocka_unit_test(steps_up_that_do_not_hold_come_more_and_more_seldom),
     cmocka_unit_test(a_counter_that_falls_back_is_no_cost),
     cmocka_unit_test(samples_weigh_their_interval),
+    cmocka_unit_test(sites_are_sampled_more_seldom_before_a_level_goes),
+    cmocka_unit_test(sites_that_cost_nothing_are_left_alone),
+    cmocka_unit_test(every_allocation_becomes_a_sample_and_the_last_is_the_longest_distance),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

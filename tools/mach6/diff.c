@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "compare.h"
+#include "diff_runs.h"
 #include "dump_options.h"
 #include "dumpfile.h"
 #include "report.h"
@@ -161,7 +162,7 @@ static void scopes(const struct page *p, const struct options *o, const struct c
       text, sizeof text,
       "%s compared; what is shown has an adjusted p below %g and differs by %g %% at least. Half of the intervals are "
       "narrower than +-%.1f %%: smaller changes than that go unseen. Two recordings say nothing of how much one "
-      "program's runs differ: repeat what matters.",
+      "program's runs differ: for what matters give several a side (mach6 diff A1,A2,A3 B1,B2,B3).",
       t_count(c->tested), o->judge.alpha, o->judge.least * 100, c->resolution * 100);
     t_wrap(p, 2, text);
   }
@@ -223,12 +224,18 @@ int m6_diff(int argc, char **argv)
     {"least", 'l', "SHARE", 0, "Changes smaller than that are not shown (1%)", 0},
     {0},
   };
-  static const struct argp argp = {table, parse, "A B", "Compare two recordings of one program, node by node.",
-                                   NULL,  NULL,  NULL};
+  static const struct argp argp = {table,
+                                   parse,
+                                   "A B\nA1,A2... B1,B2...",
+                                   "Compare two recordings of one program, or several a side, node by node.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
   struct options o = {.judge = {0.01, 0.01}};
   mach6_stats *a, *b;
   int status, status_b;
   dump_parse(&argp, "mach6 diff", argc, argv, &o);
+  if (diff_is_runs(o.file[0]) || diff_is_runs(o.file[1])) return diff_runs(o.file[0], o.file[1], &o.judge, o.json);
   int error = dump_load(o.file[0], &a, &status);
   if (error) return error;
   if ((error = dump_load(o.file[1], &b, &status_b))) {

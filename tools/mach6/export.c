@@ -95,7 +95,8 @@ static void put_help(FILE *f)
 {
   unsigned count;
   const struct export_measure *m = export_measures(&count);
-  fputs("What --of takes; what is of sites wants a session with --sites, and is an estimate:\n", f);
+  fputs("What --of takes; what is of sites wants a session with --sites, and is an estimate but for mapped memory:\n",
+        f);
   for (unsigned i = 0; i < count; i++) fprintf(f, "  %-12s %s\n", m[i].word, m[i].what);
 }
 static char *help(int key, const char *text, void *input) { return (void)input, dump_help(key, text, put_help); }

@@ -279,7 +279,9 @@ static void heading(struct flame *f)
   snprintf(line, sizeof line, "%s (%u): %s", name, s->pid, f->x->measure->what);
   line_of(f, &y, "title", line);
   if (f->x->measure->source == EXPORT_SITES) {
-    if (s->sites.interval == 1) snprintf(line, sizeof line, "Every allocation was recorded.");
+    if (f->x->measure->mapped)
+      snprintf(line, sizeof line, "Every call is known, but %s.", t_count(s->sites.maps_dropped));
+    else if (s->sites.interval == 1) snprintf(line, sizeof line, "Every allocation was recorded.");
     else
       snprintf(line, sizeof line,
                "Estimates, from samples: one in %s. \xc2\xb1 is 95 %%. The books say %s in %s allocations, exactly.",

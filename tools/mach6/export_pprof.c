@@ -3,6 +3,7 @@
  * Format: profile.proto of github.com/google/pprof. What is written:
  *   sites        alloc_objects, alloc_space, inuse_objects, inuse_space of each stack, and what --of named if it is none of these;
  *                its scope, its samples and the standard error of its bytes as labels
+ *   mapped memory  mapped_space, mapped_inuse_space
  *   CPU samples  samples, and what they stand for in nanoseconds; the thread is a label
  *   scopes       nanoseconds outside of the scopes below
  * The interval of the sum, what the books say and whether the recording is whole are comments. A location is a function with what is
@@ -170,11 +171,12 @@ struct values {
 /* The four that every reader of heap profiles knows, and the one that was asked for. */
 static struct values values_of(const struct export_measure *asked)
 {
-  static const char *const words[] = {"allocations", "bytes", "live-blocks", "live"};
+  static const char *const heap[] = {"allocations", "bytes", "live-blocks", "live"}, *const maps[] = {"mapped",
+                                                                                                      "mapped-live"};
   struct values v = {.count = 0};
   int is_there = 0;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    v.of[v.count++] = export_measure_named(words[i]);
+  for (size_t i = 0; i < (asked->mapped ? sizeof maps / sizeof *maps : sizeof heap / sizeof *heap); i++) {
+    v.of[v.count++] = export_measure_named(asked->mapped ? maps[i] : heap[i]);
     is_there |= v.of[i] == asked;
   }
   if (!is_there) v.of[v.count++] = asked;
@@ -196,10 +198,10 @@ static void site_labels(struct pprof *p, const struct m6_snap_site *r)
   char *scope = export_scope(p->x, r);
   if (scope) label(p, "scope", scope, 0, NULL);
   free(scope);
-  double error = export_standard_error(made, made->site(p->x->of->snap, r));
+  double error = p->x->measure->mapped ? 0 : export_standard_error(made, made->site(p->x->of->snap, r));
   if (isfinite(error) && error > 0)
     label(p, "alloc_space_standard_error", NULL, (uint64_t)export_whole(error), "bytes");
-  if (r->made.samples) label(p, "samples", NULL, r->made.samples, "count");
+  if (r->made.samples && !p->x->measure->mapped) label(p, "samples", NULL, r->made.samples, "count");
 }
 
 static void samples(struct pprof *p, const struct values *v)
@@ -249,7 +251,7 @@ static void types(struct pprof *p, const struct values *v)
                                                 : x->measure->pprof,
              units[v->count ? EXPORT_BYTES : EXPORT_NS]);
   wire_number(&p->out, PROFILE_PERIOD,
-              v->count                           ? s->sites.interval
+              v->count && !x->measure->mapped    ? s->sites.interval
               : x->measure->source == EXPORT_CPU ? x->ns_each
                                                  : 1);
   wire_number(&p->out, PROFILE_DEFAULT_TYPE, text(p, x->measure->source == EXPORT_CPU ? "cpu" : x->measure->pprof));
@@ -262,7 +264,7 @@ static void comments(struct pprof *p)
   export_title(p->x, line, sizeof line);
   comment(p, line);
   if (*p->x->why) comment(p, p->x->why);
-  if (p->x->measure->source != EXPORT_SITES) return;
+  if (p->x->measure->source != EXPORT_SITES || p->x->measure->mapped) return;
   snprintf(line, sizeof line, "The books say %" PRIu64 " bytes in %" PRIu64 " blocks; these are exact.", h->exact_bytes,
            h->exact_count);
   comment(p, line);

@@ -19,6 +19,8 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   int n = snprintf(out, room, "mach6, process %u: %s%s", s->pid, x->measure->what,
                    *x->why ? " (not the whole recording)" : "");
   if (x->measure->source != EXPORT_SITES || n < 0 || (size_t)n >= room) return n;
+  if (x->measure->mapped)
+    return n + snprintf(out + n, room - (size_t)n, "; every call but %" PRIu64, s->sites.maps_dropped);
   if (s->sites.interval == 1) return n + snprintf(out + n, room - (size_t)n, "; every allocation was recorded");
   n += snprintf(out + n, room - (size_t)n, "; estimates from samples, one in %u bytes", s->sites.interval);
   if ((size_t)n < room && isfinite(x->all.low) && isfinite(x->all.high))
@@ -187,7 +189,10 @@ int export_stacks_json(const struct export_stacks *x, FILE *to)
           x->measure->word, x->measure->what, export_unit_name(x->measure->unit), *x->why ? "false" : "true");
   error |= put_string(to, x->why);
   if (x->ns_each) fprintf(to, ",\"ns_each\":%" PRIu64, x->ns_each);
-  if (sites)
+  if (x->measure->mapped)
+    fprintf(to, ",\"estimate\":false,\"calls\":%" PRIu64 ",\"calls_missing\":%" PRIu64, s->sites.maps,
+            s->sites.maps_dropped);
+  else if (sites)
     fprintf(to, ",\"estimate\":%s,\"interval_bytes\":%u,\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64,
             s->sites.interval > 1 ? "true" : "false", s->sites.interval, s->sites.exact_bytes, s->sites.exact_count);
   fputs(",\"all\":{", to);

@@ -41,16 +41,19 @@ static struct export_value growth(ROW)
 #undef ROW
 
 static const struct export_measure measures[] = {
-  {"time", "time in scopes, self", "time", EXPORT_SCOPES, EXPORT_NS, NULL, 0},
-  {"cpu", "CPU samples", "samples", EXPORT_CPU, EXPORT_SAMPLES, NULL, 0},
-  {"bytes", "bytes allocated by site", "alloc_space", EXPORT_SITES, EXPORT_BYTES, made, 1},
-  {"allocations", "blocks allocated by site", "alloc_objects", EXPORT_SITES, EXPORT_BLOCKS, made_blocks, 0},
-  {"live", "bytes live at the end by site", "inuse_space", EXPORT_SITES, EXPORT_BYTES, live, 1},
-  {"live-blocks", "blocks live at the end by site", "inuse_objects", EXPORT_SITES, EXPORT_BLOCKS, live_blocks, 0},
-  {"growth", "bytes that suspected leaks grew by", "growth_space", EXPORT_SITES, EXPORT_BYTES, growth, 0},
-  {"peak", "most bytes live at one time, of each site", "peak_space", EXPORT_SITES, EXPORT_BYTES, peak, 0},
+  {"time", "time in scopes, self", "time", EXPORT_SCOPES, EXPORT_NS, NULL, 0, 0},
+  {"cpu", "CPU samples", "samples", EXPORT_CPU, EXPORT_SAMPLES, NULL, 0, 0},
+  {"bytes", "bytes allocated by site", "alloc_space", EXPORT_SITES, EXPORT_BYTES, made, 1, 0},
+  {"allocations", "blocks allocated by site", "alloc_objects", EXPORT_SITES, EXPORT_BLOCKS, made_blocks, 0, 0},
+  {"live", "bytes live at the end by site", "inuse_space", EXPORT_SITES, EXPORT_BYTES, live, 1, 0},
+  {"live-blocks", "blocks live at the end by site", "inuse_objects", EXPORT_SITES, EXPORT_BLOCKS, live_blocks, 0, 0},
+  {"growth", "bytes that suspected leaks grew by", "growth_space", EXPORT_SITES, EXPORT_BYTES, growth, 0, 0},
+  {"peak", "most bytes live at one time, of each site", "peak_space", EXPORT_SITES, EXPORT_BYTES, peak, 0, 0},
   {"same-frame", "bytes that died in the frame they were born in", "same_frame_space", EXPORT_SITES, EXPORT_BYTES,
-   same_frame, 1},
+   same_frame, 1, 0},
+  {"mapped", "bytes that the program mapped itself, by site", "mapped_space", EXPORT_SITES, EXPORT_BYTES, made, 0, 1},
+  {"mapped-live", "bytes of these that are mapped at the end", "mapped_inuse_space", EXPORT_SITES, EXPORT_BYTES, live,
+   0, 1},
 };
 #define MEASURES (sizeof measures / sizeof *measures)
 
@@ -308,9 +311,13 @@ static int from_sites(struct export_stacks *x, unsigned flags)
   const struct m6_snap_sites *h = &x->of->snap->sites;
   int error = 0;
   if (!h->interval) return ENODATA;
+  int mapped = x->measure->mapped;
+  const struct m6_snap_site *rows = mapped ? m6_snap_site_maps(x->of->snap) : m6_snap_sites_rows(x->of->snap);
+  uint32_t count = mapped ? h->map_count : h->row_count;
   x->rest = (struct m6_snap_site){.made = h->made, .in_frames = h->in_frames, .live = h->live};
-  for (uint32_t i = 0; i < h->row_count && !error; i++) {
-    const struct m6_snap_site *r = &m6_snap_sites_rows(x->of->snap)[i];
+  if (mapped) x->rest = (struct m6_snap_site){.made.bytes = h->maps_made, .live.bytes = h->maps_live};
+  for (uint32_t i = 0; i < count && !error; i++) {
+    const struct m6_snap_site *r = &rows[i];
     take(&x->rest.made, &r->made);
     take(&x->rest.in_frames, &r->in_frames);
     take(&x->rest.live, &r->live);
@@ -318,7 +325,10 @@ static int from_sites(struct export_stacks *x, unsigned flags)
   }
   x->rest.made.low = x->rest.made.high = x->rest.live.low = x->rest.live.high = NAN;
   if (!error) error = from_site(x, &x->rest, flags);
-  const struct m6_snap_amount *sum = x->measure->site == made ? &h->made : x->measure->site == live ? &h->live : NULL;
+  const struct m6_snap_amount *sum = mapped                     ? NULL
+                                     : x->measure->site == made ? &h->made
+                                     : x->measure->site == live ? &h->live
+                                                                : NULL;
   if (sum) x->all.low = sum->low, x->all.high = sum->high;
   return error;
 }

@@ -32,6 +32,7 @@ struct export_measure {
   enum export_unit unit;
   struct export_value (*site)(const struct m6_snapshot *s, const struct m6_snap_site *row); /* EXPORT_SITES */
   int scored; /* the interval is that of collector/sites.h: its standard error can be told */
+  int mapped; /* of the sites that map memory, of which every call is known: no estimate */
 };
 const struct export_measure *export_measures(unsigned *count);
 const struct export_measure *export_measure_named(const char *word); /* NULL: there is none */

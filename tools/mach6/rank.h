@@ -11,7 +11,8 @@
  *             A reservoir has no order, so a scope's own dependence is not known: it is taken to wander as its frames do, in
  *             absolute terms, so its f is 1 + (f of frames - 1) x (variance of frames / its variance), at most that of frames.
  * What this cannot see: how a scope wanders by itself, and what differs between runs of the same program (another load, another
- * address layout). Two files hold one run each, so nothing measures it; `least` of mach6 diff is there for that.
+ * address layout). Two files hold one run each, so nothing measures it; `least` of mach6 diff is there for that, and compare_runs.h for
+ * several files a side.
  *
  * Pure; no allocation but in rank_inflation and rank_holm. Calls libm.
  */

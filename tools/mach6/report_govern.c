@@ -63,6 +63,13 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
   }
   for (uint32_t i = 0; i < g->step_count; i++) {
     const struct m6_snap_step *t = &g->steps[i];
+    if (t->from_sites != t->to_sites) {
+      snprintf(line, sizeof line, "at %s allocations are sampled %s, one in %s: it cost %s, the budget was %s",
+               t_time(p, (double)t->at_ns / 1e9), t->to_sites > t->from_sites ? "more seldom" : "more often",
+               t_bytes(t->to_sites), t_ratio(t->cost), t_ratio(t->budget));
+      t_wrap(p, 2, line);
+      continue;
+    }
     int down = t->to_level < t->from_level || (t->to_level == t->from_level && t->to_interval > t->from_interval);
     snprintf(line, sizeof line, "at %s %s to level %s%s: it cost %s, the budget was %s",
              t_time(p, (double)t->at_ns / 1e9), down ? "down" : "up", m6_level_name(t->to_level),

@@ -1,0 +1,12 @@
+/* diff_runs.h - mach6 diff A1,A2,... B1,B2,...: several recordings a side, so that how much runs of one program differ is in the test. */
+#ifndef M6_DIFF_RUNS_H
+#define M6_DIFF_RUNS_H
+
+#include "compare.h"
+
+/* Are these several names? Not when there is a file of just that name. */
+int diff_is_runs(const char *files);
+/* Loads, compares, prints; an exit status. */
+int diff_runs(const char *files_a, const char *files_b, const struct compare_options *o, int json);
+
+#endif
