@@ -65,9 +65,8 @@ static void fold(struct m6_thread_counters *sum, const struct m6_thread_counters
 
 static void make_room(struct m6_switches *s)
 {
-  struct thread *t, *next;
-  HASH_ITER(hh, s->threads, t, next)
-  {
+  for (struct thread *t = s->threads, *next; t; t = next) {
+    next = t->hh.next;
     if (t->row.state != M6_COUNTERS_ENDED) continue;
     fold(&s->past, &t->row);
     HASH_DELETE(hh, s->threads, t);

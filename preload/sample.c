@@ -7,7 +7,7 @@
  * Promise: no lock, no wait; no system call but at a thread's first samples (its slot and ring; how far its stack reaches) and where
  * memory of the segment is touched first. Works in signal handlers, also one that comes in here a second time: all shared words are
  * changed by one instruction each. What does not fit is counted, and the block is simply no sample.
- * A block goes into the table before its allocation returns, and out of it before it is given back.
+ * A block goes into the table before its allocation returns, and out of it before it is given back (sample.pml: the model).
  * May call: slot.c, segment.c. errno is kept.
  */
 #include <errno.h>
