@@ -60,7 +60,8 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   o->room = M6_SNAPSHOT_BYTES_MAX;
   o->block = aligned_alloc(64, o->room);
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
-  m6_calibrate_start(&o->calibration, options->level != M6_LEVEL_MEMORY); /* a fork: before there is a socket to listen at */
+  m6_calibrate_start(&o->calibration,
+                     options->level != M6_LEVEL_MEMORY); /* a fork: before there is a socket to listen at */
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
   if ((error = m6_command_open(&o->commands)) != 0)
