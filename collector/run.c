@@ -181,6 +181,7 @@ static void choose_main(struct run *r)
   }
 }
 
+#define CALIBRATED_MS 200      /* the game waits for the prices no longer */
 #define FOLLOW_NS 300000000ull /* a better image must have been it for so long */
 #define FOLLOW_MAX 8u          /* a run of many small programs is not worth loading programs for each */
 
@@ -338,6 +339,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     if (options->shim)
       r.kernel = m6_kernel_open(
         &(struct m6_kernel_options){.pid = options->pid, .level = options->level, .shim = options->shim, .now = 1});
+    m6_calibrate_poll(&r.o.calibration, CALIBRATED_MS); /* beside the first frames it would slow them */
     m6_outlets_ready(&r.o);
     m6_lifecycle_init(&s.life, options->ttl_s * 1000000000ull);
     m6_lifecycle_grant(&s.life, options->sessions, 0); /* whoever started the program with the run's token granted it */
