@@ -11,8 +11,9 @@
 #include "calibrate.h"
 #include "command.h"
 #include "control.h"
-#include "lifecycle.h"
 #include "dump_write.h"
+#include "lifecycle.h"
+#include "live.h"
 #include "publish.h"
 #include "watch.h"
 
