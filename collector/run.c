@@ -14,6 +14,7 @@
 #include "session.h"
 #include "site_side.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 struct run {
   struct m6_outlets o;
@@ -354,7 +355,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     else if (main->failed)
       status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
                        (int)main->who.pid);
-    m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(s.life.end));
+    m6_say(M6_VERBOSE, "session ended: %s", m6_end_text(s.life.end));
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
   m6_kernel_close(r.kernel);
