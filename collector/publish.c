@@ -415,6 +415,24 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   return n + maps;
 }
 
+static uint32_t put_modules(const struct m6_outside *o, struct writer *w, size_t at)
+{
+  static struct m6_modules found;
+  struct m6_snap_modules *s = &w->head->modules;
+  struct m6_snap_module *to = (struct m6_snap_module *)(w->base + at);
+  s->offset = at;
+  if (!o->modules.fill) return 0;
+  o->modules.fill(o->modules.arg, &found);
+  s->more = found.more;
+  for (uint32_t i = 0; i < found.count; i++) {
+    const struct m6_module *m = &found.list[i];
+    to[i] = (struct m6_snap_module){.start = m->start, .end = m->end, .offset = m->offset};
+    put_clean(w, m->path, &to[i].path_offset, &to[i].path_bytes, NULL);
+    put_clean(w, m->build_id, &to[i].build_id_offset, &to[i].build_id_bytes, NULL);
+  }
+  return s->count = found.count;
+}
+
 /* The samples behind each node's percentiles, in the order of nodes. */
 static uint32_t put_samples(const struct m6_capture *c, const struct writer *w, float *to)
 {
@@ -454,7 +472,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
          spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
   size_t frames_room = whole ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
   size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
-  size_t sites_room = (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
+  size_t sites_room = (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site) +
+                      (whole ? M6_MODULES_SHOWN * sizeof(struct m6_snap_module) : 0);
   size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room +
                        sites_room;
   w->text = w->base + before_text;
@@ -538,6 +557,7 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   at += s->sample_count * sizeof(float);
   at = (at + 7) & ~(size_t)7;
   at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
+  if (whole) at += put_modules(o, w, at) * sizeof(struct m6_snap_module);
   uint32_t more_bytes = 0, more_at = 0;
   if (o->appendix) {
     const char *more = o->appendix->text(o->appendix->arg, &more_bytes);

@@ -80,6 +80,8 @@ int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, stru
 int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags, struct m6_sym_name *out, int most);
 /* All modules, in no order; reads the build-ids of those that were not needed so far. */
 uint32_t m6_symbols_modules(struct m6_symbols *y, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
+/* Only those that were needed: opens nothing. */
+uint32_t m6_symbols_met(struct m6_symbols *y, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
 const char *m6_symbols_intern(struct m6_symbols *y, const char *text);
 const char *m6_sym_source_name(enum m6_sym_source source);
 
