@@ -50,7 +50,7 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
   __u64 wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
-  __u64 off = span - on - wait, known = explained(e, off, now);
+  __u64 off = span - on - wait, known = explained(e, off, wait, now);
   r->time_ns = now;
   r->on_ns = e->on_ns + on;
   r->wait_ns = e->wait_ns + wait;
