@@ -389,7 +389,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
       e->out_ns = now;
     }
-    e->call = e->entered = 0;
+    e->call = 0;
     e->cause = M6_OFF_OTHER;
   } else if (made) {
     begin(e);
