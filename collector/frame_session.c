@@ -104,15 +104,20 @@ static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
   for (;;) {
     uint64_t now = m6_monotonic_ns();
     struct m6_drained got;
+    const struct m6_rung *rung = &o->bounds.governor.at;
     if (now - look_ns >= M6_LOOK_MS * 1000000ull) {
       look(i);
+      if (rung->level != M6_LEVEL_MEMORY) m6_kernel_level(i->kernel, rung->level, rung->interval);
       look_ns = now;
     }
     m6_image_drain(i, &got);
-    if (now - published_ns >= M6_PUBLISH_MS * 1000000ull) {
+    if (now - published_ns >= rung->interval * M6_PUBLISH_MS * 1000000ull) {
       m6_image_sample(i, 0);
+      o->event = M6_EVENT_NOTHING;
       m6_outlets_publish(o, i, &running, 0);
       published_ns = now;
+      /* Below lite there would be no frames: all that is collected here is the kernel's. */
+      if (o->event == M6_EVENT_BUDGET || rung->level == M6_LEVEL_MEMORY) return M6_END_BUDGET;
     }
     if (now >= end_ns) return M6_END_TTL;
     struct m6_woken w = m6_watch_wait(&o->watch, M6_POLL_BUSY_MS * 10);

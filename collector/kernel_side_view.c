@@ -236,6 +236,7 @@ static void put_samples(struct m6_kernel_view *v, int final)
   if (k->samples == NULL) return;
   m6_samples_status(k->samples, &k->sampling);
   v->head.samples_taken = k->sampling.samples;
+  v->head.samples_periods = k->sampling.periods;
   v->head.samples_lost = k->sampling.lost;
   v->head.stacks_lost = k->sampling.lost_stacks;
   v->head.samples_late = k->sampling.lost_retained + (k->join ? m6_join_refused(k->join) : 0);

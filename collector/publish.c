@@ -242,6 +242,24 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   return n + maps;
 }
 
+static uint32_t put_modules(const struct m6_outside *o, struct m6_writer *w, size_t at)
+{
+  static struct m6_modules found;
+  struct m6_snap_modules *s = &w->head->modules;
+  struct m6_snap_module *to = (struct m6_snap_module *)(w->base + at);
+  s->offset = at;
+  if (!o->modules.fill) return 0;
+  o->modules.fill(o->modules.arg, &found);
+  s->more = found.more;
+  for (uint32_t i = 0; i < found.count; i++) {
+    const struct m6_module *m = &found.list[i];
+    to[i] = (struct m6_snap_module){.start = m->start, .end = m->end, .offset = m->offset};
+    m6_put_clean(w, m->path, &to[i].path_offset, &to[i].path_bytes, NULL);
+    m6_put_clean(w, m->build_id, &to[i].build_id_offset, &to[i].build_id_bytes, NULL);
+  }
+  return s->count = found.count;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static size_t room_of(const struct m6_outside *o) { return o->room ? o->room : M6_SNAPSHOT_LIVE_MAX; }
@@ -259,7 +277,8 @@ static void start_block(struct m6_writer *w, void *block, size_t room, int whole
                        M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike) + M6_RETAINED_SNAP_BYTES +
                        (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
   if (whole)
-    before_text += M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) + M6_NODES_MAX * M6_RESERVOIR * sizeof(float);
+    before_text += M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) + M6_NODES_MAX * M6_RESERVOIR * sizeof(float) +
+                   M6_MODULES_SHOWN * sizeof(struct m6_snap_module);
   w->text = w->base + before_text;
   w->text_room = (uint32_t)(room - before_text);
 }
@@ -354,6 +373,7 @@ static size_t put_regions(struct m6_capture *c, const struct m6_outside *o, stru
   at += s->sample_count * sizeof(float);
   at = (at + 7) & ~(size_t)7;
   at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
+  if (whole) at += put_modules(o, w, at) * sizeof(struct m6_snap_module);
   return end_block(c, o, w, at);
 }
 

@@ -11,6 +11,7 @@
 #define M6_PUBLISH_H
 
 #include "capture.h"
+#include "modules.h"
 
 struct m6_price {                    /* ns, NaN when not calibrated */
   double pair, scope, frame, sample; /* sample: a sampled allocation, with its stack and its end */
@@ -48,6 +49,7 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const struct m6_appendix *appendix;  /* or NULL */
   size_t room;                         /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
   struct m6_site_view sites;           /* .put NULL: none */
+  struct m6_module_view modules;       /* .fill NULL: none */
 };
 
 /* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last

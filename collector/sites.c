@@ -177,10 +177,14 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
   if (s->early_count == EARLY_MAX && (l = s->early) != NULL) {
     HASH_DELETE(hh, s->early, l);
     s->early_count--;
+    s->early_lost++;
     free(l);
   }
   l = calloc(1, sizeof *l);
-  if (l == NULL) return;
+  if (l == NULL) {
+    s->early_lost++;
+    return;
+  }
   l->key = key;
   l->frame = frame;
   HASH_ADD(hh, s->early, key, sizeof l->key, l);
