@@ -204,6 +204,7 @@ static inline void fx_kernel(struct fx *f)
                                .period_us = 10101,
                                .began_ns = 270000000,
                                .samples_taken = 1200,
+                               .samples_periods = 1200,
                                .samples_in_presents = 100,
                                .samples_elsewhere = 20,
                                .profile_samples = 1200,
