@@ -127,7 +127,7 @@ static void put_amount(const struct page *p, const struct m6_snap_amount *a, dou
 {
   double half = (a->high - a->low) / 2;
   fprintf(p->to, "%11s", t_bytes(a->bytes / over));
-  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over));
+  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------------- */
