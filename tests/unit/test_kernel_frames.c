@@ -439,7 +439,8 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
       const struct m6_kernel_reading *a = &frames[i - 1].entry, *b = &frames[i].entry;
       uint64_t took = b->time_ns - a->time_ns, slept = b->off_ns[M6_OFF_SLEEP] - a->off_ns[M6_OFF_SLEEP];
       good &= took >= 6000000 && slept >= 5800000;
-      if (took < 6000000 || slept < 5800000) diag("%.3f ms, of which %.3f asleep", (double)took / 1e6, (double)slept / 1e6);
+      if (took < 6000000 || slept < 5800000)
+        diag("%.3f ms, of which %.3f asleep", (double)took / 1e6, (double)slept / 1e6);
     }
     check(presents == PRESENTS && good && shared->failed_presents == PRESENTS,
           "%s: %u of %d presents came, in a stream of their own, and slept inside; %ld failed and are none", mode,
