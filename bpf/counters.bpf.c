@@ -66,11 +66,14 @@ struct {
 
 #define READ(task, direct, field) ((direct) ? (task)->field : BPF_CORE_READ(task, field))
 
-/* Constants are known to the verifier, which drops the comparisons that are not needed. */
+/* Nearly always there is one target: one comparison then, and the rest is no part of the program (constants are known to the
+ * verifier, which drops what cannot be reached). */
 static __always_inline int wanted(__u32 tgid)
 {
+  if (config.tgid[0] == tgid) return 1;
+  if (config.targets < 2) return 0;
 #pragma unroll
-  for (__u32 i = 0; i < M6_COUNTERS_TARGETS; i++)
+  for (__u32 i = 1; i < M6_COUNTERS_TARGETS; i++)
     if (i < config.targets && config.tgid[i] == tgid) return 1;
   return 0;
 }
@@ -144,7 +147,7 @@ static __always_inline struct m6_counters_thread *find(__u32 tid)
 }
 
 /* A place of its own. Nobody else makes an entry for this tid meanwhile, but for user space: see seed in kernel_counters.c. */
-static __attribute__((noinline)) struct m6_counters_thread *claim(__u32 tid)
+static __always_inline struct m6_counters_thread *claim(__u32 tid)
 {
   for (__u32 i = 0; i < M6_COUNTERS_PROBES; i++) {
     __u32 place = m6_counters_place(tid, i), zero = 0;
@@ -168,19 +171,15 @@ static __always_inline void done(struct m6_counters_thread *e)
   e->writing++;
 }
 
-/* The thread's entry, made when it is new: *made says so, and it is begun then. */
-static __always_inline struct m6_counters_thread *entry(struct task_struct *t, __u32 tid, __u32 tgid, __u64 now,
-                                                        int *made)
+/* A new entry, which is begun. Out of line, as all that is seldom: a switch finds its code in few cache lines. */
+static __attribute__((noinline)) struct m6_counters_thread *fresh(struct task_struct *t, __u32 tid, __u32 tgid,
+                                                                  __u64 now)
 {
-  struct m6_counters_thread *e = find(tid);
-  *made = 0;
-  if (e) return e;
-  e = claim(tid);
+  struct m6_counters_thread *e = claim(tid);
   if (!e) {
     lose(M6_LOST_THREADS);
     return 0;
   }
-  *made = 1;
   begin(e);
   e->tgid = tgid;
   e->lives = 1;
@@ -188,6 +187,15 @@ static __always_inline struct m6_counters_thread *entry(struct task_struct *t, _
   number(e, t, tid);
   e->first_ns = e->out_ns = e->since_ns = now;
   return e;
+}
+
+/* The thread's entry, made when it is new: *made says so. */
+static __always_inline struct m6_counters_thread *entry(struct task_struct *t, __u32 tid, __u32 tgid, __u64 now,
+                                                        int *made)
+{
+  struct m6_counters_thread *e = find(tid);
+  *made = !e;
+  return e ?: fresh(t, tid, tgid, now);
 }
 
 /* The first reading of a thread whose birth was not seen: what it has is its beginning, and 0 is given; or it was born after
@@ -259,8 +267,9 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   e->out_ns = e->since_ns = now;
 }
 
-static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, __u64 now)
+static __attribute__((noinline)) int count_call(struct m6_counters_thread *e, __u32 tid, __u64 now)
 {
+  if (!e) return 0; /* for the verifier */
   struct m6_counters_call_key key = {tid, e->call - 1};
   struct m6_counters_call *c = bpf_map_lookup_elem(&m6_calls, &key);
   if (!c) {
@@ -270,7 +279,7 @@ static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, 
     if (!c) {
       lose(M6_LOST_CALLS);
       e->call = 0;
-      return;
+      return 0;
     }
   }
   __u64 took = now - e->call_ns;
@@ -278,6 +287,7 @@ static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, 
   c->ns += took;
   if (took > c->max_ns) c->max_ns = took;
   e->call = 0;
+  return 0;
 }
 
 /* ---- why it is off ---------------------------------------------------------------------------------------------- */
@@ -343,7 +353,7 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
     settle(e, t, e->last[M6_SLICES] - slices, now, direct);
   }
   if (state & TASK_DEAD) {
-    if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
+    if (config.syscalls && e->call) count_call(e, tid, now); /* exit and exit_group do not return */
     e->state = M6_COUNTERS_ENDED;
   } else if (preempted || !state) e->state = M6_COUNTERS_WAITING;
   else {

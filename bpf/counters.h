@@ -34,6 +34,7 @@
 struct m6_counters_config {
   __u32 tgid[M6_COUNTERS_TARGETS];
   __u32 targets;
+  __u32 syscalls;      /* they are counted */
   __u32 pid_namespace; /* inode of the one that user space counts in; 0 = the initial one */
   __u64 open_ns;       /* CLOCK_MONOTONIC; all that a thread which started later has counted, it has counted since */
   __u8 cause[M6_COUNTERS_NUMBERS]; /* enum m6_off_cause, by syscall number */

@@ -258,7 +258,8 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
                 enum m6_uprobe_kind kind, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  struct m6_counters_config config = {.targets = o->count, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
+  struct m6_counters_config config = {
+    .targets = o->count, .syscalls = !!o->syscalls, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
   memcpy(config.tgid, in->target_global, sizeof config.tgid);
   for (int i = 0; i < M6_COUNTERS_NUMBERS; i++) config.cause[i] = (uint8_t)m6_off_cause_of(i);
   M6_AUTO_OBJECT object = NULL;
