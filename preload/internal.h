@@ -277,6 +277,9 @@ struct link_map *m6_module_of(const void *address) __attribute__((visibility("hi
 extern void *(*m6_libc_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
 extern void *(*m6_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
+/* libc's own dlvsym, which only the list of what is loaded leads to (versioned.c); NULL before m6_find_dlvsym. */
+extern void *(*m6_libc_dlvsym)(void *, const char *, const char *)__attribute__((visibility("hidden")));
+void m6_find_dlvsym(void) __attribute__((visibility("hidden"), cold));
 /* Is this address inside this library's own text? */
 int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
 
