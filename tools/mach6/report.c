@@ -344,5 +344,5 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   doubts(p, s);
   cost(p, s);
   report_governor(p, s);
-  if (parts & REPORT_LIVE) report_budgets(p, s);
+  report_budgets(p, s, parts & REPORT_LIVE);
 }

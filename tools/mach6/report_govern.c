@@ -108,12 +108,16 @@ static const char *amount(const struct page *p, uint64_t v, uint32_t unit)
   }
 }
 
-void report_budgets(const struct page *p, const struct m6_snapshot *s)
+void report_budgets(const struct page *p, const struct m6_snapshot *s, int all)
 {
-  report_heading(p, "Budgets");
-  fprintf(p->to, "  %s%-22s %12s %12s %10s%s\n", ink(p, INK_DIM), "", "used", "cap", "overruns", NO_INK(p));
+  int any = 0;
   for (uint32_t i = 0; i < s->govern.budget_count; i++) {
     const struct m6_snap_budget *b = &s->govern.budgets[i];
+    if (!all && !b->overruns) continue;
+    if (!any++) {
+      report_heading(p, all ? "Budgets" : "Budgets that were overrun");
+      fprintf(p->to, "  %s%-22s %12s %12s %10s%s\n", ink(p, INK_DIM), "", "used", "cap", "overruns", NO_INK(p));
+    }
     fprintf(p->to, "  %-22s %12s", b->name, amount(p, b->used, b->unit));
     fprintf(p->to, " %12s %s%10s%s%s\n", amount(p, b->cap, b->unit), b->overruns ? ink(p, INK_WARN) : "",
             t_count(b->overruns), b->overruns ? NO_INK(p) : "", b->floor ? "  at least" : "");
