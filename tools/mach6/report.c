@@ -52,6 +52,13 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   if (!s->presents || !s->stream_count) {
     report_heading(p, "Frames");
+    if (s->unseen & M6_UNSEEN_NO_SHIM) {
+      t_wrap(p, 2,
+             "No frame was seen: this process never called the function. Is it called in a child, which is not "
+             "followed, or in "
+             "another program that the command starts? `mach6 probe` counts its calls in any process.");
+      return;
+    }
     t_wrap(p, 2,
            "No frame was seen: the program called none of the functions that present one. Does it draw in another "
            "process, or "
