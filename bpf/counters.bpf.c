@@ -187,25 +187,36 @@ static __always_inline int missed(const struct m6_counters_thread *e, struct tas
   return has_sched_info() && READ(t, direct, sched_info.pcount) != e->arrived;
 }
 
-/* How much of this time off CPU has the thread's cause? When neither its wake-up nor its arrival was seen: up to all since
- * it left. */
-static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 now)
+/* How much of this time off CPU has the thread's cause? Up to what went by from when it left until it came, less its wait in
+ * there for a CPU; up to all since it left when its arrival was not seen. */
+static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 wait, __u64 now)
 {
   __u64 most = e->later_off_ns + e->unseen_ns + (e->state == M6_COUNTERS_OFF ? now - e->since_ns : 0);
+  __u64 waited = wait > e->later_wait_ns ? wait - e->later_wait_ns : 0;
+  most = most > waited ? most - waited : 0;
   return off < most ? off : most;
+}
+
+static __always_inline void count_latency(struct m6_counters_thread *e, __u64 ns)
+{
+  e->waits++;
+  e->latency[log2_of(ns) & (M6_COUNTERS_BUCKETS - 1)]++;
 }
 
 /* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
  * was (they began before the first event) is cut. What is neither on CPU nor waiting has the cause that was seen; beyond
- * that it was stolen, or the event was not seen. */
-static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
+ * that it was stolen, or the event was not seen. The wait for the one slice that it had is a latency; that of several
+ * cannot be divided. */
+static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 slices, __u64 now,
+                                   int direct)
 {
   __u64 span = now - e->out_ns, run, delay;
   read_times(t, direct, &run, &delay);
   __u64 on = run - e->last_run_ns, wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
-  __u64 off = span - on - wait, known = explained(e, off, now);
+  __u64 off = span - on - wait, known = explained(e, off, wait, now);
+  if (has_sched_info() && slices == 1) count_latency(e, wait);
   e->on_ns += on;
   e->wait_ns += wait;
   e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
@@ -291,12 +302,13 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   begin(e);
   if (made) {
     /* It ran before anyone looked: this switch is the first thing that counts. */
-    if (adopt(e, t, direct)) settle(e, t, now, direct);
+    if (adopt(e, t, direct)) settle(e, t, e->last[M6_SLICES], now, direct);
     else e->base[!preempted && state ? M6_VOLUNTARY : M6_INVOLUNTARY]--;
   } else {
+    __u64 slices = e->last[M6_SLICES];
     complete_seed(e, t, direct);
     read_task(t, direct, e->last);
-    settle(e, t, now, direct);
+    settle(e, t, e->last[M6_SLICES] - slices, now, direct);
   }
   if (state & TASK_DEAD) {
     if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
@@ -323,22 +335,18 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
   int made;
   struct m6_counters_thread *e = entry(t, tid, tgid, now, &made);
   if (!e) return;
-  __u64 waited = now - e->since_ns;
+  __u64 gone = now - e->since_ns;
   begin(e);
   if (made) {
     if (adopt(e, t, direct)) e->later_wait_ns = now - e->since_ns;
   } else {
     complete_seed(e, t, direct);
-    if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
-    else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
+    /* Off, and since its wake-up waiting: how long that was, the kernel counts in a moment. */
+    if (e->state == M6_COUNTERS_OFF || e->state == M6_COUNTERS_SEEDED) e->later_off_ns += gone;
+    else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += gone;
     else left_unseen(e, t, now, direct);
-    /* A thread that was seeded has waited longer than is known: no latency. */
-    if (e->state == M6_COUNTERS_WAITING) {
-      e->waits++;
-      e->latency[log2_of(waited) & (M6_COUNTERS_BUCKETS - 1)]++;
-    }
+    if (!has_sched_info() && e->state == M6_COUNTERS_WAITING) count_latency(e, gone);
   }
-  e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
   if (has_sched_info()) e->arrived = READ(t, direct, sched_info.pcount) + 1; /* the kernel counts it in a moment */
   e->ran_ns = READ(t, direct, se.sum_exec_runtime) - e->last_run_ns;         /* none, unless it was not seen to leave */
   e->since_ns = now;
@@ -381,7 +389,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
       e->out_ns = now;
     }
-    e->call = e->entered = 0;
+    e->call = 0;
     e->cause = M6_OFF_OTHER;
   } else if (made) {
     begin(e);

@@ -65,13 +65,11 @@ struct m6_counters_thread {
   __u32 call;               /* 1 + its number, 0 = none */
   __u32 cause;              /* enum m6_off_cause of later_off_ns, and of an OFF that goes on */
   __u32 here, own;          /* its tid as user space counts, and as its own pid namespace does */
-  __u32 entered, free_;     /* 1: `entry` waits for its return */
   __u32 state, tgid, lives; /* lives: threads that had this tid, one after the other */
   __u32 latency[M6_COUNTERS_BUCKETS];
   __u64 begun;
-  struct m6_kernel_reading entry; /* of the present that it is in; the thread's own programs write it */
 };
-_Static_assert(sizeof(struct m6_counters_thread) == 352 + 7 * 8 + 7 * 8 + 5 * 4 + 4 + 144 - 8, "as both sides have it");
+_Static_assert(sizeof(struct m6_counters_thread) == 472, "as both sides have it");
 
 struct m6_counters_call_key {
   __u32 tid, number;

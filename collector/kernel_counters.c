@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kernel_counters_parts.h"
 #include "kernel_tasks.h"
@@ -16,12 +17,24 @@ M6_BLOB(counters);
 
 #define PROGRAMS M6_COUNTERS_PROGRAMS
 
-/* One table of tracepoints: the program's name without its ending, and whether it is for syscalls. */
+/* One table of tracepoints: the program's name without its ending, and when it is loaded. Wake-ups, which are as many as slices, only
+ * where the kernel does not keep itself how long a thread waited for a CPU. */
+enum when { ALWAYS, WITHOUT_SCHED_INFO, WITH_SYSCALLS };
 static const struct {
   const char *name;
-  int syscalls;
-} tracepoints[PROGRAMS] = {
-  {"m6_wakeup", 0}, {"m6_wakeup_new", 0}, {"m6_switch", 0}, {"m6_sys_enter", 1}, {"m6_sys_exit", 1}};
+  enum when when;
+} tracepoints[PROGRAMS] = {{"m6_wakeup", WITHOUT_SCHED_INFO},
+                           {"m6_wakeup_new", ALWAYS},
+                           {"m6_switch", ALWAYS},
+                           {"m6_sys_enter", WITH_SYSCALLS},
+                           {"m6_sys_exit", WITH_SYSCALLS}};
+
+/* CONFIG_SCHED_INFO: since Linux 5.14, whose names the programs know, it keeps what it shows here without being asked to. */
+static int keeps_sched_info(void) { return access("/proc/self/schedstat", F_OK) == 0; }
+static int is_loaded(enum when when, const struct m6_counters_options *o)
+{
+  return when == ALWAYS || (when == WITH_SYSCALLS ? o->syscalls : o->wakeups || !keeps_sched_info());
+}
 
 static uint64_t now_ns(void)
 {
@@ -108,7 +121,7 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
 void m6_counters_calls_stop(struct m6_counters *c)
 {
   for (unsigned i = 0; i < sizeof tracepoints / sizeof *tracepoints; i++) {
-    if (!tracepoints[i].syscalls) continue;
+    if (tracepoints[i].when != WITH_SYSCALLS) continue;
     bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
     c->inside->links[i] = NULL;
   }
@@ -182,7 +195,7 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
     snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
     p = bpf_object__find_program_by_name(object, name);
     if (!p) return m6_fault_set(fault, EINVAL, M6_AREA_BPF, "find", "program %s", name);
-    bpf_program__set_autoload(p, o->syscalls || !tracepoints[i].syscalls);
+    bpf_program__set_autoload(p, is_loaded(tracepoints[i].when, o));
   }
   if (!o->syscalls) bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "m6_calls"), 1);
   err = m6_frames_choose(&in->frames, object, kind, ending, fault);

@@ -11,7 +11,7 @@
 #include "kernel_uprobe.h"
 
 #define M6_COUNTERS_PROGRAMS 5
-#define M6_FRAMES_PLACES 2 /* a present's entry and its return */
+#define M6_FRAMES_PLACES 2 /* where a present begins, and where it is corrected */
 
 /* What was told of a thread last: readings are kept from going back (kernel_frames.c). */
 struct m6_frames_told;
@@ -25,6 +25,7 @@ struct m6_counters_frames {
   struct ring_buffer *ring;
   void (*each)(const struct m6_kernel_frame *, void *);
   void *arg;
+  int handed, stopped;
   struct m6_frames_told *told;
 };
 

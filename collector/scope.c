@@ -74,14 +74,14 @@ void m6_scope_loss(struct m6_thread *s)
   for (uint32_t i = 0; i < s->height; i++) s->stack[i].uncertain = 1;
 }
 
-void m6_scope_sample(struct m6_thread *s)
+void m6_scope_sample(struct m6_thread *s, uint32_t weight)
 {
   for (uint32_t i = s->height; i > 0; i--)
     if (s->stack[i - 1].node != 0) {
-      node_of(s, &s->stack[i - 1])->samples++;
+      node_of(s, &s->stack[i - 1])->samples += weight;
       return;
     }
-  s->tree->nodes[s->top].samples++;
+  s->tree->nodes[s->top].samples += weight;
 }
 
 void m6_scope_end(struct m6_thread *s) { drop(s, 0, 1); }

@@ -52,8 +52,8 @@ void m6_thread_free(struct m6_thread *s);                            /* and its 
 
 void m6_scope_mark(struct m6_thread *s, uint32_t label, uint32_t depth, uint64_t clock, uint64_t live, uint64_t count);
 void m6_scope_done(struct m6_thread *s, uint32_t depth, int abandoned, uint64_t clock, uint64_t live, uint64_t count);
-/* The CPU was seen in this thread: that falls to the innermost open scope that is known. */
-void m6_scope_sample(struct m6_thread *s);
+/* The CPU was seen in this thread, for so many periods: that falls to the innermost open scope that is known. */
+void m6_scope_sample(struct m6_thread *s, uint32_t weight);
 /* Records are missing here. */
 void m6_scope_loss(struct m6_thread *s);
 /* The thread is gone, or the session is over: what is open is closed as abandoned. */

@@ -19,10 +19,11 @@
 #include "budget.h"
 #include "snapshot_govern.h"
 #include "snapshot_kernel.h"
+#include "snapshot_modules.h"
 #include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 3u
+#define M6_SNAPSHOT_VERSION 4u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
@@ -219,6 +220,8 @@ struct m6_snapshot {
   struct m6_snap_kernel kernel;
 
   struct m6_snap_sites sites;
+
+  struct m6_snap_modules modules;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

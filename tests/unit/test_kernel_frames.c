@@ -404,9 +404,8 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   int numbered = 1;
   for (unsigned i = 0; i < frame_count; i++)
     numbered &= frames[i].number == i + 1 && (pid_t)frames[i].tid == shared->tid &&
-                (pid_t)frames[i].own_tid == shared->tid && frames[i].stream == 0 &&
-                !memcmp(&frames[i].entry, &frames[i].ret, sizeof frames[i].ret);
-  check(numbered, "%s: numbered from 1, of the thread, entry and return in one", mode);
+                (pid_t)frames[i].own_tid == shared->tid && frames[i].stream == 0;
+  check(numbered, "%s: numbered from 1, of the thread", mode);
   check_books(mode, "planted causes", 0, frame_count);
   if (frame_count == want && rounds == ROUNDS)
     for (int p = 0; p < PLANTS; p++) {
@@ -434,9 +433,13 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
     int good = 1;
     unsigned presents = frame_count - after - 1;
     for (unsigned i = after + 1; i < frame_count; i++) {
-      uint64_t gap = frames[i].ret.time_ns - frames[i].entry.time_ns;
-      uint64_t slept = frames[i].ret.off_ns[M6_OFF_SLEEP] - frames[i].entry.off_ns[M6_OFF_SLEEP];
-      good &= frames[i].stream == 1 && frames[i].number == i - after && gap >= 3000000 && slept >= 2900000;
+      good &= frames[i].stream == 1 && frames[i].number == i - after;
+      if (i == after + 1) continue;
+      /* Two slept meanwhile: the one before, and one that failed. */
+      const struct m6_kernel_reading *a = &frames[i - 1].entry, *b = &frames[i].entry;
+      uint64_t took = b->time_ns - a->time_ns, slept = b->off_ns[M6_OFF_SLEEP] - a->off_ns[M6_OFF_SLEEP];
+      good &= took >= 6000000 && slept >= 5800000;
+      if (took < 6000000 || slept < 5800000) diag("%.3f ms, of which %.3f asleep", (double)took / 1e6, (double)slept / 1e6);
     }
     check(presents == PRESENTS && good && shared->failed_presents == PRESENTS,
           "%s: %u of %d presents came, in a stream of their own, and slept inside; %ld failed and are none", mode,

@@ -86,6 +86,13 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
   if (k->samples_lost + k->stacks_lost)
     snprintf(line + at, sizeof line - at, "; %s lost", t_count(k->samples_lost + k->stacks_lost));
   t_wrap(p, 2, line);
+  if (k->samples_periods > k->samples_taken) {
+    snprintf(line, sizeof line,
+             "The governor had them taken for a part of the time: those of then stand for more, all of them for %s "
+             "times %s.",
+             t_count(k->samples_periods), t_time(p, k->period_us / 1e6));
+    t_wrap(p, 2, line);
+  }
   if (k->unnamed) {
     snprintf(line, sizeof line, "%s of them are left out: to read that much debug information took too long",
              t_count(k->unnamed));
