@@ -12,6 +12,7 @@
 
 #include "../shm/clock.h"
 #include "../shm/order.h"
+#include "stats_proc.h"
 
 int m6_heap_parse(const char *text, struct m6_heap_measured *out)
 {
@@ -55,6 +56,7 @@ static void from_proc(pid_t pid, struct m6_heap_measured *out)
 {
   char path[64], text[4096];
   uint64_t from = m6_monotonic_ns();
+  pid = m6_proc_speaker(pid);
   snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);

@@ -14,6 +14,7 @@
 #include "session.h"
 #include "site_side.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 struct run {
   struct m6_outlets o;
@@ -74,7 +75,11 @@ static void take(struct run *r, const char *file)
     return;
   }
   i->site_interval = r->o.options->site_interval;
-  m6_control_on(i, r->o.options->level);
+  /* The governor's steps are the session's: an image that comes later (exec, say) goes on where they led, or what was too much would be
+   * so again for seconds. */
+  const struct m6_rung *at = &r->o.bounds.governor.at;
+  m6_control_on(i, at->level);
+  if (at->sites != i->site_interval) m6_control_level(i, at->level, at->sites);
   if (i->pidfd >= 0) m6_watch_add(&r->o.watch, i->pidfd);
   for (size_t n = 0; n < r->count; n++) { /* exec: the same process, a later image */
     struct m6_image *old = r->images[n];
@@ -355,7 +360,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     else if (main->failed)
       status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
                        (int)main->who.pid);
-    m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(s.life.end));
+    m6_say(M6_VERBOSE, "session ended: %s", m6_end_text(s.life.end));
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
   m6_kernel_close(r.kernel);

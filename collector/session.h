@@ -11,8 +11,9 @@
 #include "calibrate.h"
 #include "command.h"
 #include "control.h"
-#include "lifecycle.h"
 #include "dump_write.h"
+#include "lifecycle.h"
+#include "live.h"
 #include "publish.h"
 #include "watch.h"
 
@@ -93,7 +94,6 @@ void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
-const char *m6_end_words(uint32_t reason);
 
 /* ---- the loop that both ways share -------------------------------------------------------------------------------- */
 

@@ -6,10 +6,8 @@
  * descriptors. A stopped probe does not outlive its TTL either: the kernel kills it.
  * Calls collector/kernel_place.h and collector/kernel_probe.h.
  */
-#include "probe.h"
-
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,15 +21,9 @@
 
 #include "../../collector/kernel_place.h"
 #include "../../collector/kernel_probe.h"
+#include "tool.h"
 
 #define STOPPED_GRACE_S 5 /* after the TTL, a probe that cannot end itself is killed */
-
-static const char usage_text[] =
-  "usage: mach6 probe [--ttl SECONDS] [--json] BINARY:SYMBOL | BINARY+OFFSET | PID:SYMBOL\n"
-  "Counts how often a function is called: in every process that runs BINARY, or in process PID.\n"
-  "  --ttl SECONDS  how long at most (30 when not said, 300 at most); ^C ends it earlier\n"
-  "  --json         a line of JSON each second, and one at the end\n"
-  "SYMBOL may be mangled, or demangled with or without its parameters. OFFSET is one in the file.\n";
 
 enum ending { RUNNING, BY_TTL, BY_SIGNAL, BY_TARGET, BY_OUTPUT, BY_ERROR };
 static const char *const ending_text[] = {
@@ -167,35 +159,64 @@ static enum ending follow(const struct m6_probe *probe, const struct waits *w, d
   }
 }
 
-int mach6_probe_main(int argc, char **argv)
+/* ---- the command line ------------------------------------------------------------------------------------------- */
+
+struct options {
+  const char *place;
+  unsigned ttl;
+  int json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-  static const struct option options[] = {
-    {"ttl", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-  unsigned long ttl = M6_PROBE_TTL_S;
-  int json = 0, option;
+  struct options *o = state->input;
   char *rest;
-  optind = 0;
-  while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) switch (option) {
-    case 't':
-      ttl = strtoul(optarg, &rest, 10);
-      if (*rest || *optarg == '-' || ttl < 1 || ttl > M6_PROBE_TTL_MAX_S) {
-        fprintf(stderr, "mach6 probe: --ttl is 1 to %d seconds, not %s\n", M6_PROBE_TTL_MAX_S, optarg);
-        return 2;
-      }
-      break;
-    case 'j': json = 1; break;
-    case 'h': fputs(usage_text, stdout); return 0;
-    default: fputs(usage_text, stderr); return 2;
-    }
-  if (argc - optind != 1) {
-    fputs(usage_text, stderr);
-    return 2;
+  unsigned long ttl;
+  switch (key) {
+  case 't':
+    ttl = strtoul(arg, &rest, 10);
+    if (*rest || *arg == '-' || ttl < 1 || ttl > M6_PROBE_TTL_MAX_S)
+      argp_error(state, "--ttl is 1 to %d seconds, not '%s'", M6_PROBE_TTL_MAX_S, arg);
+    o->ttl = (unsigned)ttl;
+    break;
+  case 'j': o->json = 1; break;
+  case ARGP_KEY_ARG:
+    if (o->place) argp_error(state, "one function at a time; '%s' is one too many", arg);
+    o->place = arg;
+    break;
+  case ARGP_KEY_END:
+    if (!o->place) argp_error(state, "which function?");
+    break;
+  default: return ARGP_ERR_UNKNOWN;
   }
+  return 0;
+}
+
+int m6_probe(int argc, char **argv)
+{
+  static const struct argp_option table[] = {
+    {"ttl", 't', "SECONDS", 0, "How long at most (30; 300 at most); ^C ends it earlier", 0},
+    {"json", 'j', 0, 0, "A line of JSON at the start, each second, and at the end", 0},
+    {0},
+  };
+  static const struct argp argp = {
+    table,
+    parse,
+    "BINARY:SYMBOL\nBINARY+OFFSET\nPID:SYMBOL",
+    "Count how often a function is called: in every process that runs BINARY, or in process PID."
+    "\vSYMBOL may be mangled, or demangled with or without its parameters. OFFSET is one in the file.",
+    NULL,
+    NULL,
+    NULL};
+  struct options o = {.ttl = M6_PROBE_TTL_S};
+  argv[0] = (char *)"mach6 probe";
+  argp_err_exit_status = EXIT_USAGE;
+  argp_parse(&argp, argc, argv, 0, NULL, &o);
 
   struct m6_place place;
   struct m6_fault fault;
   char why[1024];
-  int err = m6_place_find(argv[optind], &place, why, sizeof why);
+  int err = m6_place_find(o.place, &place, why, sizeof why);
   if (err) {
     fprintf(stderr, "mach6 probe: %s\n", why);
     return err == EINVAL ? 2 : 1;
@@ -207,7 +228,7 @@ int mach6_probe_main(int argc, char **argv)
   __attribute__((cleanup(m6_probe_close))) struct m6_probe probe = M6_PROBE_NONE;
   err = waits_open(&waits, place.pid, &fault);
   if (!err) {
-    kill_me_after((unsigned)ttl + STOPPED_GRACE_S);
+    kill_me_after(o.ttl + STOPPED_GRACE_S);
     err = m6_probe_open(&probe, place.path, place.offset, place.pid, &fault);
   }
   if (err) {
@@ -215,10 +236,10 @@ int mach6_probe_main(int argc, char **argv)
     return 1;
   }
   double start = seconds_now();
-  print_start(&place, &probe, (unsigned)ttl, json);
-  enum ending ending = follow(&probe, &waits, start, (unsigned)ttl, json);
+  print_start(&place, &probe, o.ttl, o.json);
+  enum ending ending = follow(&probe, &waits, start, o.ttl, o.json);
   m6_probe_detach(&probe); /* what is printed next is then the last word */
-  print_end(&probe, seconds_now() - start, ending, json);
+  print_end(&probe, seconds_now() - start, ending, o.json);
   fflush(stdout);
   return ending == BY_ERROR;
 }
