@@ -69,8 +69,8 @@ static inline int m6_gate_open(const uint32_t *word)
 /* ---- the segment ------------------------------------------------------------------------------------------------ */
 extern struct m6_header *m6_seg __attribute__((visibility("hidden"))); /* NULL: none; nothing is ever collected */
 extern uint32_t m6_clock_kind __attribute__((visibility("hidden")));
-/* Stands for this segment in what callers cache (scope.c's sites): its load time's low bits, never 0. */
-extern uint32_t m6_site_key __attribute__((visibility("hidden")));
+/* Stands for this segment in what the places of marks cache (struct mach6_site): its load time's low bits, never 0. */
+extern uint32_t m6_mark_key __attribute__((visibility("hidden")));
 static inline uint64_t m6_now(void) { return m6_clock_read(m6_clock_kind); }
 static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *)m6_seg + M6_OFF_SLOTS); }
 
