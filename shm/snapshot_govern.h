@@ -60,7 +60,7 @@ struct m6_snap_heap { /* /proc/PID/smaps_rollup; bytes */
   uint64_t took_ns;   /* how long it took, and so for how long the target's mappings may have been held */
   uint64_t rss, pss, anonymous, swap;
   uint64_t held;   /* resident or swapped, in what may be the allocator's; 0: not known */
-  int64_t live;    /* heap reading at that moment */
+  int64_t live;    /* in the allocator at that moment; below 0: not known */
   uint64_t missed; /* due while one was still pending */
   int32_t error;   /* errno of the last one that failed; 0 */
   uint32_t free_;
