@@ -54,7 +54,7 @@ struct m6_snap_link {     /* one session of the chain that is closed */
 
 /* ---- the heap as the kernel sees it --------------------------------------------------------------------------------- */
 
-struct m6_snap_heap { /* /proc/PID/smaps_rollup; bytes */
+struct m6_snap_heap { /* /proc/PID/smaps, and for pss smaps_rollup; bytes */
   uint64_t count;     /* measurements so far; 0: none, and nothing else holds */
   uint64_t at_ns;     /* of the last one, since the session's start */
   uint64_t took_ns;   /* how long it took, and so for how long the target's mappings may have been held */
