@@ -40,8 +40,8 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
                                        struct m6_kernel_reading *r, int direct)
 {
   const struct m6_counters_thread *e = (const struct m6_counters_thread *)v;
-  __u64 begun = v->begun;
-  if (v->done != begun) return 0;
+  __u32 begun = v->writing;
+  if (begun & 1) return 0;
   barrier();
   __u64 now = bpf_ktime_get_ns(), span = now - e->out_ns, run, delay;
   read_times(t, direct, &run, &delay);
@@ -67,7 +67,7 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
   /* User space cannot read it: a seeded thread's beginning is known by its first event. */
   r->migrations = e->state == M6_COUNTERS_SEEDED ? 0 : READ(t, direct, se.nr_migrations) - e->base[M6_MIGRATIONS];
   barrier();
-  return v->begun == begun;
+  return v->writing == begun;
 }
 static __always_inline int reading(struct m6_counters_thread *e, struct task_struct *t, struct m6_kernel_reading *r,
                                    int direct)
@@ -83,7 +83,7 @@ static __always_inline struct m6_counters_thread *presenting(void)
   __u64 id = bpf_get_current_pid_tgid();
   __u32 tid = id;
   if (id >> 32 != config.tgid[0]) return 0;
-  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  struct m6_counters_thread *e = find(tid);
   if (!e) lose(M6_LOST_FRAMES);
   return e;
 }

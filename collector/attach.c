@@ -148,13 +148,14 @@ static int grant(void *arg, struct m6_lifecycle *life)
 
 static struct m6_image *image_of(void *arg) { return &((struct attach *)arg)->image; }
 
-static void publish(void *arg, int final, uint32_t reason)
+static int publish(void *arg, int final, uint32_t reason)
 {
   struct attach *a = arg;
   struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = reason};
-  if (!a->began) return; /* the shim may have started while the wish was taken back: nobody's session */
-  if (!final && m6_image_sample(&a->image, 0) != 0) return; /* the next poll says so */
+  if (!a->began) return 0; /* the shim may have started while the wish was taken back: nobody's session */
+  if (!final && m6_image_sample(&a->image, 0) != 0) return 0; /* the next poll says so */
   m6_outlets_publish(&a->o, &a->image, &s, final);
+  return 1;
 }
 
 /* Tells the shim, waits a moment until it has heard, drains what is left. */

@@ -32,12 +32,12 @@ struct m6_counters_frames {
 struct m6_counters_inside {
   struct bpf_object *object;
   struct bpf_link *links[M6_COUNTERS_PROGRAMS];
-  int threads_fd, calls_fd, losses_fd;
+  int calls_fd, losses_fd;
+  struct m6_counters_thread *table; /* the kernel's, mapped */
+  struct m6_counters_taken *taken;
   int cpus, syscalls;
   struct m6_counters_frames frames;
   /* what a read is made of */
-  uint32_t *tids;
-  struct m6_counters_thread *entries;
   struct m6_counters_call_key *call_keys;
   struct m6_counters_call *call_entries;
   uint32_t target_here[M6_COUNTERS_TARGETS], target_global[M6_COUNTERS_TARGETS]; /* the same processes */

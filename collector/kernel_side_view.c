@@ -413,7 +413,8 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
     v->head.faults_user_only = (uint32_t)k->faults.user_only;
   }
   if (k->counters)
-    for (int i = 0; i < M6_COUNTERS_LOSSES; i++) v->head.counters_lost += k->counters->lost[i];
+    for (int i = 0; i < M6_COUNTERS_LOSSES; i++)
+      if (i != M6_LOST_FRAMES) v->head.counters_lost += k->counters->lost[i]; /* those are told by themselves */
   if (k->have_frames) v->head.frames_lost = m6_counters_frames_lost(k->counters);
   if (k->switching.switches) {
     v->head.frames_lost = k->switching.lost;

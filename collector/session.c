@@ -186,7 +186,8 @@ void m6_session_run(struct m6_session *s)
       m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval);
     if (s->life.state == M6_LIFE_COLLECTING && due(now, &published_ns, interval * M6_PUBLISH_MS * 1000000ull)) {
       s->o->event = M6_EVENT_NOTHING;
-      s->source->publish(s->arg, 0, M6_END_NONE);
+      if (!s->source->publish(s->arg, 0, M6_END_NONE))
+        published_ns = 0; /* a short program has no half a second to lose */
       happened(s, s->o->event, now);
     }
     if (m6_lifecycle_tick(&s->life, now) & M6_DO_FLUSH) finish(s);

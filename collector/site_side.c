@@ -163,7 +163,7 @@ static int in_table(void *table, uint64_t key)
 {
   const uint64_t *bucket = (const uint64_t *)table + m6_site_bucket(m6_site_address(key));
   for (uint32_t i = 0; i < M6_SITE_BUCKET; i++)
-    if (m6_peek(&bucket[i]) == key) return 1;
+    if ((m6_peek(&bucket[i]) & ~M6_SITE_HELD) == key) return 1;
   return 0;
 }
 

@@ -193,9 +193,9 @@ static inline int m6_site_maybe(const void *p)
 }
 /* Before the block is given back: says that it is, when it is a sample. */
 void m6_site_free(const void *p) __attribute__((visibility("hidden")));
-/* The same where that may fail (realloc): take gives its key, 0 for no sample; then settle says how it went. */
-uint64_t m6_site_take(const void *p) __attribute__((visibility("hidden")));
-/* A mapping of so many bytes that the program made; without bytes nothing. The key of one that is to go: taken before, settled after. */
+/* The same where that may fail (realloc): hold gives its key, 0 for no sample; then settle says how it went. */
+uint64_t m6_site_hold(const void *p) __attribute__((visibility("hidden")));
+/* A mapping of so many bytes that the program made; without bytes nothing. The key of one that is to go: held before, settled after. */
 void m6_site_mapping(const void *p, uint64_t bytes, int tracked) __attribute__((visibility("hidden"), cold));
 uint64_t m6_site_unmapping(const void *p) __attribute__((visibility("hidden"), cold));
 /* Between two sessions. */

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,14 +99,13 @@ static void print_end(const struct m6_probe *probe, double took, enum ending end
 
 /* ---- until it ends ---------------------------------------------------------------------------------------------- */
 
-/* What the loop waits for: signals that ask it to end, one tick a second, the process's end. */
+/* What the loop waits for beside the time: signals that ask it to end, the process's end. */
 struct waits {
-  int signals, ticks, target;
+  int signals, target;
 };
 static void waits_close(struct waits *w)
 {
   m6_close_fd(&w->signals);
-  m6_close_fd(&w->ticks);
   m6_close_fd(&w->target);
 }
 
@@ -123,10 +121,6 @@ static int waits_open(struct waits *w, pid_t pid, struct m6_fault *fault)
   signal(SIGPIPE, SIG_IGN);
   w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (w->signals < 0) return m6_fault_set(fault, errno, M6_AREA_NONE, "wait for", "signals");
-  w->ticks = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  struct itimerspec each = {.it_interval = {M6_PROBE_READ_MS / 1000, 0}, .it_value = {M6_PROBE_READ_MS / 1000, 0}};
-  if (w->ticks < 0 || timerfd_settime(w->ticks, 0, &each, NULL) != 0)
-    return m6_fault_set(fault, errno, M6_AREA_NONE, "set", "a timer");
   if (!pid) return 0;
   w->target = (int)syscall(SYS_pidfd_open, pid, 0);
   if (w->target < 0) return m6_fault_set(fault, errno, M6_AREA_PROC, "follow process", "%d", (int)pid);
@@ -142,23 +136,22 @@ static void kill_me_after(unsigned seconds)
   if (timer_create(CLOCK_BOOTTIME, &event, &timer) == 0) timer_settime(timer, 0, &once, NULL);
 }
 
+/* The time of the next read counts from the last one: however late that was, no two are less than a second apart. */
 static enum ending follow(const struct m6_probe *probe, const struct waits *w, double start, unsigned ttl, int json)
 {
-  uint64_t before = 0, ticks;
+  uint64_t before = 0;
   double last = start, end = start + ttl;
   for (;;) {
     if (fflush(stdout) != 0 || ferror(stdout)) return BY_OUTPUT;
-    struct pollfd on[] = {
-      {w->signals, POLLIN, 0}, {w->ticks, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-    double left = end - seconds_now();
-    if (left <= 0) return BY_TTL;
-    if (poll(on, 4, (int)(left * 1000) + 1) < 0 && errno != EINTR) return BY_ERROR;
+    struct pollfd on[] = {{w->signals, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+    double due = last + M6_PROBE_READ_MS / 1000.0, left = (due < end ? due : end) - seconds_now();
+    if (poll(on, 3, left > 0 ? (int)(left * 1000) + 1 : 0) < 0 && errno != EINTR) return BY_ERROR;
     if (on[0].revents) return BY_SIGNAL;
-    if (on[2].revents) return BY_TARGET;
-    if (on[3].revents & (POLLERR | POLLHUP)) return BY_OUTPUT;
-    if (!on[1].revents || read(w->ticks, &ticks, sizeof ticks) != sizeof ticks) continue;
+    if (on[1].revents) return BY_TARGET;
+    if (on[2].revents & (POLLERR | POLLHUP)) return BY_OUTPUT;
     double now = seconds_now();
     if (now >= end) return BY_TTL; /* the last second is in the summary */
+    if (now < due) continue;
     uint64_t hits = m6_probe_read(probe, NULL);
     print_line(now - start, hits, before, now - last, json);
     before = hits;
@@ -231,7 +224,7 @@ int m6_probe(int argc, char **argv)
   if (place.note[0]) fprintf(stderr, "mach6 probe: %s\n", place.note);
 
   /* Closed in the reverse order: the probe (its link first of all), then what the loop waits for. */
-  __attribute__((cleanup(waits_close))) struct waits waits = {-1, -1, -1};
+  __attribute__((cleanup(waits_close))) struct waits waits = {-1, -1};
   __attribute__((cleanup(m6_probe_close))) struct m6_probe probe = M6_PROBE_NONE;
   err = waits_open(&waits, place.pid, &fault);
   if (!err) {
