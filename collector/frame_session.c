@@ -17,6 +17,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 static int make_image(struct m6_image *i, const struct m6_options *options, struct m6_error *e)
 {
@@ -160,7 +161,7 @@ int m6_frame_session(const struct m6_options *options, struct m6_error *e)
     m6_image_sample(&image, 1);
     struct m6_session_state over = {.state = M6_ENDED, .end_reason = reason};
     m6_outlets_publish(&o, &image, &over, 1);
-    m6_say(said, "session ended: %s", m6_end_words(reason));
+    m6_say(said, "session ended: %s", m6_end_text(reason));
   }
   m6_image_release(&image, 0);
   if (image.capture) m6_capture_close(image.capture);

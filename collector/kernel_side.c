@@ -141,6 +141,11 @@ void m6_kernel_changed(struct m6_kernel_side *k)
   k->refreshed_ns = 0;
 }
 
+void m6_kernel_modules(struct m6_kernel_side *k, void (*each)(void *, const struct m6_sym_module *), void *arg)
+{
+  if (k && is_open(k, 0) && k->symbols) m6_symbols_met(k->symbols, each, arg);
+}
+
 /* ---- polling ----------------------------------------------------------------------------------------------------- */
 
 /* Soon at first, once a second in the long run; a process that has ended leaves the old map. */

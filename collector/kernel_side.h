@@ -142,6 +142,8 @@ uint32_t m6_kernel_duty(uint32_t period_us, uint32_t level, uint32_t interval);
 uint32_t m6_kernel_period(int full); /* between two samples of a thread, us: what the budgets leave */
 void m6_kernel_budgets(const struct m6_kernel_side *k, uint64_t frames_lost); /* says what is used of them */
 void m6_kernel_close(struct m6_kernel_side *k);
+/* The files that CPU samples led through, as far as they were looked at. */
+void m6_kernel_modules(struct m6_kernel_side *k, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
 void m6_kernel_refuse(struct m6_kernel_side *k, enum m6_kernel_part part, const struct m6_fault *fault);
 /* The thread's name as it was last seen; "" when it never was. */
 const char *m6_kernel_name(const struct m6_kernel_side *k, uint32_t tid);

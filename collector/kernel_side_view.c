@@ -314,7 +314,7 @@ static void put_node_samples(const struct m6_kernel_side *k, struct m6_capture *
   memset(to, 0, h->sample_count * sizeof *to);
   for (uint32_t i = 0; i < t->bump; i++)
     if ((i == 0 || t->nodes[i].out != 0) && t->nodes[i].out < s->node_count) to[t->nodes[i].out] += t->nodes[i].samples;
-  struct m6_thread *p = c->presenter; /* the open frame's: as publish.c's add_open */
+  struct m6_thread *p = c->presenter; /* the open frame's: as m6_put_open */
   if (p == NULL || !p->presenting) return;
   to[t->nodes[t->frame].out] += t->nodes[p->top].samples;
   for (uint32_t i = t->nodes[p->top].touched_next; i != 0; i = t->nodes[i].touched_next) {

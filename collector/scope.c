@@ -143,7 +143,10 @@ static void close_scope(struct m6_thread *s, const struct m6_open *e, uint64_t c
   n->d_sum = m6_sum_saturated(n->d_sum, d, &t->saturated);
   m6_reservoir_add(&n->times, &t->rng, (float)time);
   if (e->top_level) {
-    if (e->frame == s->frame) s->d_scopes += (__int128)(int64_t)live - (int64_t)e->live;
+    if (e->frame == s->frame) {
+      s->d_scopes += (__int128)(int64_t)live - (int64_t)e->live;
+      s->top_time += time;
+    }
   } else if (s->height > 0) {
     struct m6_open *above = &s->stack[s->height - 1];
     above->child_time += time;

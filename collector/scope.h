@@ -36,6 +36,8 @@ struct m6_thread {
   struct m6_open *stack;
   uint64_t frame;                   /* grows at each main boundary of this thread */
   __int128 d_scopes;                /* D of the top-level scopes inside the current frame */
+  uint64_t top_time;                /* time of them, too */
+  uint64_t frame_clock;             /* when the current frame began: its last main present's return */
   uint64_t number;                  /* its last main present's number; 0 = none */
   int64_t present_live;             /* its own reading at that present's return */
   uint64_t first_clock, last_clock; /* of its records since it was last settled into its thread node */
