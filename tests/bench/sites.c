@@ -1,7 +1,7 @@
 /* links: -ljansson -lm */
 /* sites NAME PAIRS SECONDS OUT MACH6 GOAL OPTION COMMAND... - what --sites adds to a program that runs under mach6: CPU time of the program
- * for a frame, all its threads together, by `mach6 run OPTION` beside `mach6 run`, in turns. COMMAND is ended by SIGTERM after SECONDS;
- * 0: it ends by itself. OUT is a folder for the reports.
+ * for a frame, all its threads together, by `mach6 run OPTION` beside `mach6 run`, in turns. COMMAND is ended by SIGTERM after SECONDS, and
+ * not before its first hundred frames (a game may hang that is ended while it starts); 0: it ends by itself. OUT is a folder for the reports.
  *
  * A pair of runs, one with, one without, gives a ratio; printed are the median ratio and its 95 % interval from a bootstrap over the pairs
  * (Efron 1979). GOAL is in percent; met or missed when all of the interval is, else that stays open (null). `cost` is what mach6 itself
@@ -51,6 +51,41 @@ static double frame_times(const char *path)
   return n ? sum / n / 1e3 : NAN;
 }
 
+/* How many frames the game under this `mach6 run` has made, as `mach6 stat` tells; and its pid. */
+static double frames_of(pid_t run, const char *mach6, const char *folder, pid_t *game)
+{
+  char path[4096], command[3 * 4096];
+  snprintf(path, sizeof path, "/proc/%d/task/%d/children", run, run);
+  FILE *f = fopen(path, "r");
+  int n = f ? fscanf(f, "%d", game) : 0;
+  if (f) fclose(f);
+  if (n != 1) return 0;
+  snprintf(path, sizeof path, "%s/stat.json", folder);
+  snprintf(command, sizeof command, "'%s' stat %d --json >'%s' 2>/dev/null", mach6, *game, path);
+  if (system(command)) return 0;
+  json_t *root = read_json(path);
+  double frames = number(root, "presents", NULL);
+  json_decref(root);
+  return frames;
+}
+
+static void end_game(pid_t run, char **argv, unsigned seconds)
+{
+  pid_t game = 0;
+  int status;
+  bench_pause_ms(seconds * 1000);
+  for (int i = 0; i < 120 && frames_of(run, argv[5], argv[4], &game) < 100; i++) bench_pause_ms(500);
+  kill(run, SIGTERM); /* mach6 run hands it on */
+  for (int i = 0; i < 600; i++) {
+    if (waitpid(run, &status, WNOHANG) != 0) return;
+    bench_pause_ms(100);
+  }
+  if (game) kill(game, SIGKILL);
+  waitpid(run, &status, 0);
+  fprintf(stderr, "sites: %s did not end on SIGTERM\n", argv[8]);
+  exit(1);
+}
+
 static void play(char **argv, int with, unsigned pair)
 {
   char report[4096], out[4096], times[4096];
@@ -76,11 +111,9 @@ static void play(char **argv, int with, unsigned pair)
   }
   unsigned seconds = (unsigned)atoi(argv[3]);
   int status = -1;
-  if (seconds) {
-    bench_pause_ms(seconds * 1000);
-    kill(child, SIGTERM); /* mach6 run hands it on */
-  }
-  if (child < 0 || waitpid(child, &status, 0) < 0 || (status != 0 && !seconds)) {
+  if (child > 0 && seconds) {
+    end_game(child, argv, seconds);
+  } else if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
     fprintf(stderr, "sites: a run of %s failed (status %d)\n", argv[8], status);
     exit(1);
   }
