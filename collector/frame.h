@@ -68,5 +68,7 @@ struct m6_leak {
   uint32_t batches;
 };
 struct m6_leak m6_leak_of(const struct m6_snap_point *series, uint32_t count);
+/* The same where a growth of fewer than `least` bytes a frame has no name. */
+struct m6_leak m6_leak_beyond(const struct m6_snap_point *series, uint32_t count, double least);
 
 #endif

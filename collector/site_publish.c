@@ -19,8 +19,9 @@ static double by_live(const struct m6_site *s) { return s->live.bytes; }
 static double by_peak(const struct m6_site *s) { return s->peak; }
 static double by_same_frame(const struct m6_site *s) { return s->same_frame.bytes; }
 static double by_blocks(const struct m6_site *s) { return s->in_frames.blocks; }
+static double by_leak(const struct m6_site *s) { return s->leak; }
 typedef double (*measure)(const struct m6_site *);
-static const measure measures[] = {by_made, by_frames, by_live, by_peak, by_same_frame, by_blocks};
+static const measure measures[] = {by_made, by_frames, by_live, by_peak, by_same_frame, by_blocks, by_leak};
 #define MEASURES (sizeof measures / sizeof *measures)
 
 static measure sorting;
@@ -37,8 +38,12 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most
   uint32_t n = 0, each = most / MEASURES;
   if (!order) return 0;
   for (uint32_t i = 0; i < s->count; i++) {
-    order[i] = &s->list[i];
-    s->list[i].rank = 0;
+    struct m6_site *site = order[i] = &s->list[i];
+    site->rank = 0;
+    site->leak = 0;
+    if (!m6_sites_lasting(s, site)) continue;
+    struct m6_site_growth g = m6_sites_growth(s, site);
+    if (g.suspect) site->leak = g.per;
   }
   for (size_t m = 0; m < MEASURES; m++) {
     sorting = measures[m];

@@ -6,21 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
 #include "hash_free.h"
 
 #include <uthash.h>
 
 #define Z 1.959964
 #define EARLY_MAX 4096u
-#define TAIL_SAMPLES 6.0 /* that a tail must be expected to hold */
-#define TAIL_PACE (1.0 / 3)
 
 struct m6_site_live {
   uint64_t key;
   struct m6_site *site; /* NULL: a death without its birth */
   double blocks, bytes, variance;
-  uint32_t frame;
+  uint32_t frame, tick;
   UT_hash_handle hh;
 };
 
@@ -127,7 +124,8 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
                              .blocks = 1 / p,
                              .bytes = bytes / p,
                              .variance = bytes * bytes * (1 - p) / (p * p),
-                             .frame = sample->frame};
+                             .frame = sample->frame,
+                             .tick = s->ticks};
   add(&site->made, &one, 1);
   add(&s->made, &one, 1);
   if (sample->frame) add(&site->in_frames, &one, 1), add(&s->in_frames, &one, 1);
@@ -135,12 +133,12 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
     s->untracked++;
     return;
   }
-  struct m6_site_live *l;
-  HASH_FIND(hh, s->alive, &one.key, sizeof one.key, l);
-  if (l) { /* this key again: its death was lost, long ago */
-    HASH_DELETE(hh, s->alive, l);
-    leave(s, l);
-    free(l);
+  struct m6_site_live *l, *before;
+  HASH_FIND(hh, s->alive, &one.key, sizeof one.key, before);
+  if (before) { /* this key again: its death was lost, long ago */
+    HASH_DELETE(hh, s->alive, before);
+    leave(s, before);
+    free(before);
   }
   add(&site->live, &one, 1);
   add(&s->live, &one, 1);
@@ -177,10 +175,14 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
   if (s->early_count == EARLY_MAX && (l = s->early) != NULL) {
     HASH_DELETE(hh, s->early, l);
     s->early_count--;
+    s->early_lost++;
     free(l);
   }
   l = calloc(1, sizeof *l);
-  if (l == NULL) return;
+  if (l == NULL) {
+    s->early_lost++;
+    return;
+  }
   l->key = key;
   l->frame = frame;
   HASH_ADD(hh, s->early, key, sizeof l->key, l);
@@ -199,85 +201,21 @@ void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), v
   }
 }
 
-/* ---- growth --------------------------------------------------------------------------------------------------------------------- */
-
-/* Neighbours become one point: time adds up, the later reading stands. */
-static void join(struct m6_sites *s)
-{
-  for (uint32_t i = 0; i < M6_SITE_POINTS / 2; i++) {
-    s->frames[i] = s->frames[2 * i] + s->frames[2 * i + 1];
-    s->ms[i] = s->ms[2 * i] + s->ms[2 * i + 1];
-  }
-  for (uint32_t k = 0; k < s->count; k++)
-    for (uint32_t i = 0; i < M6_SITE_POINTS / 2; i++) s->list[k].points[i] = s->list[k].points[2 * i + 1];
-  for (uint32_t k = 0; k < s->count; k++)
-    memset(s->list[k].points + M6_SITE_POINTS / 2, 0, sizeof s->list[k].points / 2);
-  s->points = M6_SITE_POINTS / 2;
-  s->each *= 2;
-}
-
-void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns)
-{
-  if (s->last_tick_ns == 0) {
-    s->last_tick_ns = now_ns;
-    s->last_frame = frame;
-  }
-  s->frame = frame;
-  uint64_t ms = (now_ns - s->last_tick_ns) / 1000000u;
-  if (ms < M6_SITE_TICK_MS) return;
-  s->last_tick_ns = now_ns;
-  s->ms_waiting += (uint32_t)ms;
-  if (++s->waiting < s->each) return;
-  if (s->points == M6_SITE_POINTS) join(s);
-  uint32_t at = s->points++;
-  s->frames[at] = frame - s->last_frame;
-  s->ms[at] = s->ms_waiting;
-  for (uint32_t k = 0; k < s->count; k++) s->list[k].points[at] = (float)s->list[k].live.bytes;
-  s->last_frame = frame;
-  s->waiting = s->ms_waiting = 0;
-}
-
-struct m6_site_growth m6_sites_growth(const struct m6_sites *s, const struct m6_site *site)
-{
-  struct m6_site_growth g = {NAN, NAN, 0};
-  struct m6_snap_point point[M6_SITE_POINTS];
-  uint32_t n = s->points;
-  double all = 0, frames = 0;
-  for (uint32_t i = 0; i < n; i++) frames += s->frames[i];
-  if (n == 0) return g;
-  for (uint32_t i = 0; i < n; i++) {
-    /* The first one may be longer than those after it, and is not judged: see m6_leak_of's last point. */
-    uint32_t time = frames > 0 ? s->frames[i] : s->ms[i];
-    point[i] = (struct m6_snap_point){.frames = time ? time : 1, .live = (int64_t)site->points[i]};
-    all += (double)point[i].frames;
-  }
-  struct m6_leak leak = m6_leak_of(point, n);
-  double unit = frames > 0 ? 1 : 1000;
-  g.per = leak.per_frame * unit;
-  g.error = leak.ci * unit;
-  if (leak.verdict != M6_VERDICT_GROWS) return g;
-  /* Does it still? */
-  double grown = (double)point[n - 1].live - (double)point[0].live;
-  double weight = site->live.samples ? site->live.bytes / (double)site->live.samples : 1, part = 1;
-  if (grown <= 0) return g;
-  while (part > 1.0 / 16 && grown / weight * part / 2 >= TAIL_SAMPLES) part /= 2;
-  if (part > 0.5) part = 0.5;
-  double tail = 0;
-  uint32_t from = n - 1;
-  while (from > 0 && tail < part * all) tail += (double)point[from--].frames;
-  double in_tail = (double)point[n - 1].live - (double)point[from].live;
-  g.suspect = in_tail >= TAIL_PACE * grown * tail / all;
-  return g;
-}
+/* ---- ages ----------------------------------------------------------------------------------------------------------------------- */
 
 void m6_sites_settle(struct m6_sites *s)
 {
-  for (uint32_t k = 0; k < s->count; k++) s->list[k].age_sum = s->list[k].oldest = 0;
-  struct m6_site_live *l, *next;
+  for (uint32_t k = 0; k < s->count; k++) {
+    s->list[k].age_sum = s->list[k].oldest = 0;
+    memset(s->list[k].born, 0, sizeof s->list[k].born);
+  }
+  struct m6_site_live *l = NULL, *next;
   HASH_ITER(hh, s->alive, l, next)
   {
     uint32_t age = s->frame > l->frame ? s->frame - l->frame : 0;
     l->site->age_sum += age;
     if (age > l->site->oldest) l->site->oldest = age;
+    uint32_t at = l->tick / s->each;
+    if (at < M6_SITE_POINTS && l->site->born[at] < UINT16_MAX) l->site->born[at]++;
   }
 }

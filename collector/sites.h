@@ -8,9 +8,7 @@
  * for equal weights that is the one for a Poisson count (Wilson 1927, Rao 1948), which holds its 95 % from a handful of samples on,
  * where estimate +- z sqrt(v) falls short.
  *
- * Growth. What is live at a site is read at ticks (at most M6_SITE_POINTS, joined by twos when they are full), and judged as the whole
- * heap is (m6_leak_of, batch means). A cache that grew and then stopped is no leak: the last part of the session, as short a one as
- * six surviving samples allow, must have grown at a third of the whole one's pace too.
+ * Growth: site_growth.c.
  *
  * Frames are numbers of presents: a block that dies with the number it was born with lived and died between two presents.
  * Where there are no frames, growth is per second.
@@ -55,9 +53,11 @@ struct m6_site {
   double dead_blocks, dead_frames; /* blocks whose death is known, and their lifetimes' sum */
   double lives[M6_SITE_LIVES];     /* of them, by lifetime */
   float points[M6_SITE_POINTS];    /* bytes live at ticks */
-  uint64_t age_sum;                /* of live samples, frames; by m6_sites_settle */
+  uint64_t age_sum;                /* of live samples, frames; by m6_sites_settle, as the next two */
   uint32_t oldest;
-  uint32_t rank; /* for whoever chooses */
+  uint16_t born[M6_SITE_POINTS]; /* live samples by the point they were born in */
+  uint32_t rank;                 /* for whoever chooses, as the next */
+  double leak;
 };
 
 struct m6_site_sample {
@@ -83,7 +83,8 @@ struct m6_sites {
   uint64_t untracked;
   struct m6_site_live *alive, *early; /* early: deaths that came before their births */
   uint32_t early_count;
-  uint32_t points, each, waiting; /* ticks in a point, ticks since the last point */
+  uint64_t early_lost; /* of these, pushed out: if their births come yet, only m6_sites_check tells that they are gone */
+  uint32_t points, each, waiting, ticks; /* ticks in a point, since the last point, in all */
   uint32_t frames[M6_SITE_POINTS], ms[M6_SITE_POINTS];
   uint32_t last_frame, frame, ms_waiting;
   uint64_t last_tick_ns;
@@ -98,8 +99,10 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame);
 void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg);
 /* Takes the readings for growth when it is time. */
 void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns);
-/* Ages of what lives, before rows are read. */
+/* Ages of what lives, before rows are read and growth is asked for. */
 void m6_sites_settle(struct m6_sites *s);
+/* site_growth.c */
+int m6_sites_lasting(const struct m6_sites *s, const struct m6_site *site); /* cheap: only such a site can be suspect */
 struct m6_site_growth m6_sites_growth(const struct m6_sites *s, const struct m6_site *site);
 
 #endif

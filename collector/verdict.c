@@ -10,7 +10,7 @@
  * narrow.
  * A verdict: it grows, or shrinks, when the interval leaves out 0; it is steady when all of the interval is within
  * M6_LEAK_TELLING; anything else is not known yet, and the interval says between what.
- * Callers: publish.c. Pure.
+ * Callers: publish.c, site_growth.c. Pure.
  */
 #include <math.h>
 
@@ -34,6 +34,11 @@ static double t95(uint32_t df)
 }
 
 struct m6_leak m6_leak_of(const struct m6_snap_point *series, uint32_t count)
+{
+  return m6_leak_beyond(series, count, M6_LEAK_LEAST);
+}
+
+struct m6_leak m6_leak_beyond(const struct m6_snap_point *series, uint32_t count, double least)
 {
   struct m6_leak r = {NAN, NAN, M6_VERDICT_UNKNOWN, 0};
   /* The last point is usually not full; its frames would weigh more than others'. */
@@ -72,7 +77,7 @@ struct m6_leak m6_leak_of(const struct m6_snap_point *series, uint32_t count)
     r.ci = t95(n - 1) * sqrt(squares / (n - 1) / n);
   }
   double size = fabs(r.per_frame);
-  if (size >= M6_LEAK_LEAST && size > r.ci) r.verdict = r.per_frame > 0 ? M6_VERDICT_GROWS : M6_VERDICT_SHRINKS;
+  if (size >= least && size > r.ci) r.verdict = r.per_frame > 0 ? M6_VERDICT_GROWS : M6_VERDICT_SHRINKS;
   else if (size + r.ci <= M6_LEAK_TELLING) r.verdict = M6_VERDICT_STEADY;
   return r;
 }

@@ -171,7 +171,7 @@ COUNTED(void *, calloc, (size_t m, size_t n), (m, n))
 #define RESIZING(name, params, args, freed)                                                                            \
   static __attribute__((noinline)) void *name##_sampled params                                                         \
   {                                                                                                                    \
-    uint64_t sample = m6_site_take(p);                                                                                 \
+    uint64_t sample = m6_site_hold(p);                                                                                 \
     RESIZE(p, freed, m6_real.name args, sample);                                                                       \
   }                                                                                                                    \
   COUNTED(void *, name, params, args)                                                                                  \

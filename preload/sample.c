@@ -46,52 +46,82 @@ static uint64_t *bucket_of(uint64_t address)
   return m6_site_table(m6_seg) + at;
 }
 
-static int insert(uint64_t key)
+/* The word that is `from` becomes `to`, if it is still there. */
+static int turn(uint64_t from, uint64_t to)
 {
-  uint64_t address = m6_site_address(key), *bucket = bucket_of(address);
+  uint64_t address = m6_site_address(from), *bucket = bucket_of(address);
   for (uint32_t i = 0; bucket && i < M6_SITE_BUCKET; i++) {
-    uint64_t free_word = m6_peek(&bucket[i]);
-    if (free_word || !m6_claim(&bucket[i], &free_word, key)) continue;
-    filter_change(address, 1);
-    m6_poke(&m6_gate.sites, 1);
+    uint64_t seen = from;
+    if (m6_peek(&bucket[i]) != from || !m6_claim(&bucket[i], &seen, to)) continue;
+    if (!to) filter_change(address, -1);
     return 1;
   }
   return 0;
 }
 
-static uint64_t take(uint64_t address)
+/* The filter counts before the word is there and after it went: it never says less than what is in the table. Whose session ended
+ * meanwhile takes its word back, as m6_site_forget may have been there already. */
+static int insert(uint64_t key)
+{
+  uint64_t address = m6_site_address(key), *bucket = bucket_of(address);
+  if (!bucket) return 0;
+  filter_change(address, 1);
+  for (uint32_t i = 0; i < M6_SITE_BUCKET; i++) {
+    uint64_t free_word = m6_peek(&bucket[i]);
+    if (free_word || !m6_claim(&bucket[i], &free_word, key)) continue;
+    m6_poke(&m6_gate.sites, 1);
+    if (m6_likely(m6_peek(&m6_gate.collecting) == m6_self.session)) return 1;
+    turn(key, 0);
+    return 0;
+  }
+  filter_change(address, -1);
+  return 0;
+}
+
+/* The sample at this address, whose word becomes `mark` more: 0 takes it out, M6_SITE_HELD holds it. Gives its key, 0 for none. */
+static uint64_t take(uint64_t address, uint64_t mark)
 {
   if (!m6_site_can_key(address) || !m6_peek(&m6_gate.alive)) return 0;
   uint64_t *bucket = bucket_of(address);
   for (uint32_t i = 0; bucket && i < M6_SITE_BUCKET; i++) {
     uint64_t key = m6_peek(&bucket[i]);
-    if (!key || m6_site_address(key) != address || !m6_claim(&bucket[i], &key, 0)) continue;
-    filter_change(address, -1);
+    if (!key || key & M6_SITE_HELD || m6_site_address(key) != address) continue;
+    if (!m6_claim(&bucket[i], &key, mark ? key | mark : 0)) continue;
+    if (!mark) filter_change(address, -1);
     return key;
   }
   return 0;
 }
 
-uint64_t m6_site_take(const void *p) { return take((uintptr_t)p); }
+uint64_t m6_site_hold(const void *p) { return take((uintptr_t)p, M6_SITE_HELD); }
 
 uint64_t m6_site_unmapping(const void *p)
 {
   uint64_t address = (uintptr_t)p | M6_SITE_MAPPED;
   if (!m6_peek(&m6_gate.sites) || !m6_peek(&m6_site_filter[m6_site_hash(address)])) return 0;
   int e = errno;
-  uint64_t key = take(address);
+  uint64_t key = take(address, M6_SITE_HELD);
   errno = e;
   return key;
 }
 
-/* What a former session left behind: blocks that were given back while nobody looked. */
+/* What a former session left behind: blocks that were given back while nobody looked. A thread may still be in the middle of a call that
+ * began then, so nothing is wiped: each word is taken out as a free does it, and the filter keeps its count. */
 void m6_site_forget(void)
 {
   if (!m6_peek(&m6_gate.sites)) return;
   m6_poke(&m6_gate.sites, 0);
-  for (uint32_t at = M6_OFF_SITE_TABLE; at < M6_OFF_STACKS; at += M6_PAGE)
-    if (m6_there(at)) memset((char *)m6_seg + at, 0, M6_PAGE);
-  memset(m6_site_filter, 0, sizeof m6_site_filter);
+  m6_fence_full(); /* who sets it again, after the words below were read, has put its word there after that too */
+  uint64_t *table = m6_site_table(m6_seg);
+  for (uint32_t i = 0; i < M6_SITE_TABLE; i++) {
+    if (i % (M6_PAGE / 8) == 0 && !m6_there(M6_OFF_SITE_TABLE + i * 8)) {
+      i += M6_PAGE / 8 - 1;
+      continue;
+    }
+    uint64_t key = m6_peek(&table[i]);
+    while (key && !m6_claim(&table[i], &key, 0)) {} /* others only hold, let go, and take out */
+    if (key) filter_change(m6_site_address(key), -1);
+  }
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------------------- */
@@ -132,17 +162,18 @@ static void died(uint64_t key)
   m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), m6_now(), key, frame_now(), M6_REC_FREE, 0, 0, 0);
 }
 
+/* The word is where it was, unless a new session has begun meanwhile: then this is no sample any more. */
 void m6_site_settle(uint64_t key, int gone)
 {
   int e = errno;
-  if (gone || !insert(key)) died(key);
+  if (turn(key | M6_SITE_HELD, gone ? 0 : key) && gone) died(key);
   errno = e;
 }
 
 void m6_site_free(const void *p)
 {
   int e = errno;
-  uint64_t key = m6_site_take(p);
+  uint64_t key = take((uintptr_t)p, 0);
   if (key) died(key);
   errno = e;
 }

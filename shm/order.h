@@ -32,6 +32,9 @@
 #define m6_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define m6_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 
+/* A store before it is seen before a load after it is made; the other half is an m6_claim. A new session's, once. */
+#define m6_fence_full() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
 /* Nothing moves across this in the compiler; what a signal handler on the same thread sees is in program order. */
 #define m6_signal_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 

@@ -14,15 +14,18 @@
  *   - its key, into the table of live samples;
  *   - when the block is given back, its key out of the table, then M6_REC_FREE: clock, word 1 = key, count = frame.
  * A key is an address and a number: (address / 8) << 19 | number of the sample. Two blocks that have one address at different times
- * have different keys, so whichever ring is read first, a death is never another block's.
+ * have different keys, so whichever ring is read first, a death is never another block's. The bit between the two, M6_SITE_HELD, is 0 in
+ * every key; in the table it says that the block's end is being tried (a realloc, an munmap), which may fail.
  *
  * Who may write what, without a lock and without waiting:
  *   granules  bit set = taken. A thread takes a run of bits of one word by compare-and-swap (a few tries, then it goes without),
  *             the collector clears it when it has copied the stack. A thread that dies in between leaves its bits set; the collector
  *             clears what was taken for M6_GRANULE_LOST_S without a record.
  *   table     a bucket of M6_SITE_BUCKET words by the address; 0 = free. Insert: compare-and-swap 0 -> key in the first word that is
- *             free. Remove: compare-and-swap key -> 0. One address is in one word at most, because a block is removed before it is
- *             given back and inserted after it was got; so words of different blocks never need to agree on anything.
+ *             free. Remove: compare-and-swap key -> 0. One address is in one word at most, but for held ones, because a block is removed
+ *             before it is given back and inserted after it was got; so words of different blocks never need to agree on anything.
+ *             What may fail to end is held instead: key -> key | M6_SITE_HELD, which is nobody's address and keeps the word; then -> key,
+ *             or -> 0. A new session takes everything out, word by word.
  * Mappings that the program makes itself (mmap, mremap, brk) are recorded likewise, each of them: their address has M6_SITE_MAPPED set,
  * which no block's has, their number counts `maps`, and what word 2 calls the interval is 1.
  * A death that could not be recorded is counted; the collector then looks into the table for who is still there. Losses cost
@@ -41,14 +44,16 @@
 #define M6_SITE_LOADS_MASK 63u
 
 #define M6_SITE_MAPPED (1ull << 47) /* in a key's address: a mapping; user space ends below */
-#define M6_SITE_NUMBER_BITS 19
+#define M6_SITE_NUMBER_BITS 18
+#define M6_SITE_HELD (1ull << M6_SITE_NUMBER_BITS)
+#define M6_SITE_ADDRESS_SHIFT (M6_SITE_NUMBER_BITS + 1)
 #define M6_SITE_UNITS 2u
 
 static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
 {
-  return address >> 3 << M6_SITE_NUMBER_BITS | (number & ((1u << M6_SITE_NUMBER_BITS) - 1));
+  return address >> 3 << M6_SITE_ADDRESS_SHIFT | (number & (M6_SITE_HELD - 1));
 }
-static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_NUMBER_BITS << 3; }
+static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_ADDRESS_SHIFT << 3; }
 static inline int m6_site_is_mapping(uint64_t key) { return (m6_site_address(key) & M6_SITE_MAPPED) != 0; }
 /* Only such addresses have a key that leads back to them, and is not 0. */
 static inline int m6_site_can_key(uint64_t address) { return address >> 48 == 0 && (address & 7) == 0 && address != 0; }

@@ -1,6 +1,6 @@
 /* test_sites - sampled allocations: the sampler is a Poisson process, its estimates are unbiased and their intervals hold what they
  * promise; what leaks is told from what does not; deaths find their births in any order. The sampler is the shim's own. */
-/* links: collector/sites.c collector/verdict.c -lm */
+/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/verdict.c -lm */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -232,6 +232,7 @@ static void a_flood_of_sites_goes_to_the_other(void **state)
   assert_int_equal(m6_sites_init(&s), 0);
   for (uint64_t i = 0; i < M6_SITES_MAX + 500; i++) made(10, 1, 1, i + 1);
   for (uint64_t i = 0; i < 20000; i++) m6_sites_died(&s, i << 40 | 1, 1);
+  assert_true(s.early_lost > 0 && s.early_lost + s.early_count == 20000); /* said: the table must be looked into */
   assert_int_equal(s.count, M6_SITES_MAX);
   assert_int_equal(s.list[0].made.samples, 501);
   assert_true(s.made.bytes == 10.0 * (M6_SITES_MAX + 500));
@@ -279,6 +280,7 @@ static void leaks_are_told_from_caches(void **state)
   unsigned found = 0, held = 0, wrong = 0, runs = 40;
   for (uint64_t seed = 0; seed < runs; seed++) {
     play(seed, 4, FRAMES / 2, 4096); /* 256 bytes a frame, some 220 samples */
+    m6_sites_settle(&s);
     const struct m6_site *leak = site_of(1);
     assert_non_null(leak);
     struct m6_site_growth g = m6_sites_growth(&s, leak);
@@ -294,8 +296,8 @@ static void leaks_are_told_from_caches(void **state)
   assert_true(held >= 0.85 * runs);
   assert_true(wrong <= 0.05 * 3 * runs);
 }
-/* An hour at 60 frames a second, with every allocation: one block of 8 KiB a minute is lost at site 1, among ten pairs a frame at site 3;
- * site 2 keeps one a minute for a quarter of the hour, and then no more. (Less than M6_LEAK_LEAST, a byte a frame, is no leak by definition.) */
+/* An hour at 60 frames a second, with every allocation: a block of 64 bytes every five minutes is lost at site 1, among ten pairs a frame at
+ * site 3; site 2 keeps one a minute for a quarter of the hour, and then no more. */
 static void a_rare_leak_is_told(void **state)
 {
   (void)state;
@@ -304,7 +306,7 @@ static void a_rare_leak_is_told(void **state)
   next_key = 0;
   m6_sites_tick(&s, 0, 1);
   for (uint32_t f = 1; f <= HOUR; f++) {
-    if (f % 3600 == 11) made(8192, 1, f, 1);
+    if (f % (5 * 3600) == 11) made(64, 1, f, 1);
     if (f % 3600 == 17 && f < HOUR / 4) made(8192, 1, f, 2);
     for (int i = 0; i < 10; i++) {
       made(64, 1, f, 3);
@@ -312,12 +314,13 @@ static void a_rare_leak_is_told(void **state)
     }
     m6_sites_tick(&s, f, 1 + f * 16666667ull);
   }
+  m6_sites_settle(&s);
   struct m6_site_growth g = m6_sites_growth(&s, site_of(1));
-  assert_true(g.suspect && fabs(g.per - 8192.0 / 3600) <= g.error);
+  assert_true(g.suspect && fabs(g.per - 64.0 / (5 * 3600)) <= g.error);
   assert_false(m6_sites_growth(&s, site_of(2)).suspect);
   assert_false(m6_sites_growth(&s, site_of(3)).suspect);
   assert_true(site_of(3)->live.samples == 0 && site_of(3)->dead_blocks == 10.0 * HOUR);
-  assert_int_equal(site_of(1)->live.samples, 60);
+  assert_int_equal(site_of(1)->live.samples, 12);
   m6_sites_close(&s);
 }
 static void too_little_is_no_verdict(void **state)
