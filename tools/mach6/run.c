@@ -221,6 +221,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (o->frame_symbol && !o->level) o->level = "lite";
     if (o->frame_symbol && strcmp(o->level, "memory") == 0)
       argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
+    if (o->frame_symbol && !strpbrk(o->frame_symbol, ":+"))
+      argp_error(state, "--frame-symbol takes BINARY:SYMBOL or BINARY+OFFSET, not '%s'", o->frame_symbol);
     if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
       argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
