@@ -258,7 +258,7 @@ int m6_run(int argc, char **argv)
     {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
     {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
      "Which code allocates and which leaks, from a sample in so many bytes (512K)", 0},
-    {"every-allocation", KEY_EVERY, 0, 0, "The same from every allocation: for small programs and short times", 0},
+    {"every-allocation", KEY_EVERY, 0, 0, "As --sites, from every allocation: for small programs and short times", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
