@@ -18,6 +18,7 @@ void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval
 {
   if (k == NULL || k->opening || k->stopped) return;
   if (level == M6_LEVEL_MEMORY) {
+    k->level_now = level;
     m6_kernel_stop(k);
     return;
   }
@@ -56,8 +57,9 @@ void m6_kernel_budgets(const struct m6_kernel_side *k, uint64_t frames_lost)
     rings += m6_samples_ring_bytes(k->samples);
     uint32_t us = s->period_us * k->duty;
     for (int full = 0; full < 2; full++) /* a level that was left uses nothing any more */
-      m6_budget_use(full ? M6_BUDGET_SAMPLES_FULL : M6_BUDGET_SAMPLES_LITE,
-                    full == (k->level_now == M6_LEVEL_FULL) && !k->stopped ? (1000000u + us / 2) / us : 0);
+      m6_budget_use(
+        full ? M6_BUDGET_SAMPLES_FULL : M6_BUDGET_SAMPLES_LITE,
+        k->level_now != M6_LEVEL_MEMORY && full == (k->level_now == M6_LEVEL_FULL) ? (1000000u + us / 2) / us : 0);
     m6_budget_use(M6_BUDGET_SAMPLES_PERIOD, s->period_us / 1000u);
   }
   m6_budget_use(M6_BUDGET_KERNEL_RING, rings);
