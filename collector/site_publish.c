@@ -54,8 +54,11 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most
       shown[n++] = order[i];
     }
   }
-  free(order);
   sorting = by_made;
+  qsort(order, s->count, sizeof(void *), larger_first);
+  for (uint32_t i = 0; n < most && i < s->count && sorting(order[i]) > 0; i++)
+    if (!order[i]->rank) shown[n++] = order[i];
+  free(order);
   qsort(shown, n, sizeof(void *), larger_first);
   return n;
 }
