@@ -198,6 +198,7 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   if (status == 0) {
     struct m6_target who;
     m6_target_look(file, &who);
+    if (who.problem == M6_TARGET_NAMESPACE) m6_target_resolve(&who);
     status = m6_image_open(&a.image, &who, 0, e);
   }
   if (status != 0) {

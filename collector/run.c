@@ -59,6 +59,8 @@ static void take(struct run *r, const char *file)
   if (t.problem == M6_TARGET_UNFINISHED && t.alive && t.mine) r->retry = 1;
   if (t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid)
     m6_target_refuse(&t, &r->refused); /* its token can't be read */
+  if (t.problem == M6_TARGET_NAMESPACE && t.run_token == r->o.options->run_token)
+    m6_target_resolve(&t); /* started by this run inside a container */
   if ((t.problem != M6_TARGET_FINE && t.problem != M6_TARGET_STALE) || t.run_token != r->o.options->run_token) return;
   if (r->count == r->room) {
     size_t room = r->room ? 2 * r->room : 64;

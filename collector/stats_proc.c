@@ -62,6 +62,35 @@ int m6_proc_alive(pid_t pid)
   return m6_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X';
 }
 
+/* What a process calls itself: the last number of its NSpid line, or -1. */
+static pid_t own_number(const char *pid)
+{
+  char path[80], text[4096];
+  snprintf(path, sizeof path, "/proc/%.20s/status", pid);
+  if (slurp(path, text, sizeof text) <= 0) return -1;
+  char *line = strstr(text, "\nNSpid:");
+  if (line == NULL) return -1;
+  line[1 + strcspn(line + 1, "\n")] = 0;
+  const char *last = strrchr(line, '\t');
+  return last ? (pid_t)strtol(last, NULL, 10) : -1;
+}
+
+pid_t m6_proc_in_namespace(uint64_t pidns, pid_t number)
+{
+  pid_t found = 0;
+  DIR *d = opendir("/proc");
+  for (struct dirent *e; d && !found && (e = readdir(d)) != NULL;) {
+    char path[80];
+    struct stat st;
+    if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
+    snprintf(path, sizeof path, "/proc/%.20s/ns/pid", e->d_name);
+    if (stat(path, &st) != 0 || st.st_ino != pidns || (number && own_number(e->d_name) != number)) continue;
+    found = (pid_t)strtol(e->d_name, NULL, 10);
+  }
+  if (d) closedir(d);
+  return found ? found : d && geteuid() == 0 ? 0 : -1;
+}
+
 pid_t m6_proc_speaker(pid_t pid)
 {
   char path[64], byte;

@@ -20,6 +20,7 @@
 
 /* A segment of a run whose collector has not got to it yet is left alone for so long. */
 #define RUN_GRACE_NS 10000000000ull
+#define INITIAL_PIDNS 0xeffffffcu /* its inode, fixed by the kernel */
 /* And a file that is only just being made, by whomever. */
 #define FRESH_S 3
 
@@ -93,6 +94,7 @@ static void identify(struct m6_target *t, const struct m6_header *h)
   uint64_t ours = own_pidns();
   if (h->pidns != 0 && ours != 0 && h->pidns != ours) {
     t->problem = M6_TARGET_NAMESPACE;
+    t->pidns = h->pidns;
     return;
   }
   struct m6_proc p;
@@ -143,6 +145,17 @@ void m6_target_look(const char *file, struct m6_target *t)
   close(fd);
 }
 
+void m6_target_resolve(struct m6_target *t)
+{
+  struct m6_proc p;
+  pid_t here = m6_proc_in_namespace(t->pidns, t->pid);
+  if (here < 0) return;
+  t->alive = here > 0 && m6_proc_read(here, &p) == 0 && p.state != 'Z' && p.state != 'X' && same_process(t, &p);
+  if (t->alive && t->uid != p.uid && t->uid != p.euid) return; /* planted */
+  t->problem = t->alive ? M6_TARGET_FINE : M6_TARGET_STALE;
+  if (t->alive) t->pid = here;
+}
+
 static int by_pid_then_newest(const void *a, const void *b)
 {
   const struct m6_target *x = a, *y = b;
@@ -173,8 +186,11 @@ int m6_targets_list(struct m6_target **list, size_t *count)
       }
       *list = more;
     }
-    m6_target_look(e->d_name, &(*list)[*count]);
-    (*count)++;
+    struct m6_target *t = &(*list)[(*count)++], inside;
+    m6_target_look(e->d_name, t);
+    inside = *t;
+    if (t->problem == M6_TARGET_NAMESPACE) m6_target_resolve(&inside);
+    if (inside.problem == M6_TARGET_FINE) *t = inside; /* of a container on this machine: it goes by its number here */
   }
   closedir(d);
   if (*count > 1) qsort(*list, *count, sizeof **list, by_pid_then_newest);
@@ -246,8 +262,8 @@ size_t m6_reap_run(uint64_t token, pid_t collector)
   if (m6_targets_list(&list, &count) == 0) {
     for (size_t i = 0; i < count; i++) {
       const struct m6_target *t = &list[i];
-      if ((t->problem == M6_TARGET_FINE || t->problem == M6_TARGET_STALE) && t->mine && t->run_token == token)
-        gone += (size_t)unlink_free(t->file, 0);
+      int known = t->problem == M6_TARGET_FINE || t->problem == M6_TARGET_STALE || t->problem == M6_TARGET_NAMESPACE;
+      if (known && t->mine && t->run_token == token) gone += (size_t)unlink_free(t->file, 0);
     }
     free(list);
   }
@@ -262,10 +278,12 @@ size_t m6_reap(void)
   struct timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
   uint64_t boot_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  int all_seen = own_pidns() == INITIAL_PIDNS; /* every process there is, so a namespace without one is gone */
   for (size_t i = 0; i < count; i++) {
     const struct m6_target *t = &list[i];
     int stale = t->problem == M6_TARGET_STALE ||
-                ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive);
+                ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive) ||
+                (t->problem == M6_TARGET_NAMESPACE && all_seen && m6_proc_in_namespace(t->pidns, 0) == 0);
     if (!stale || !t->mine) continue;
     if (t->run_token != 0 && boot_ns < t->load_ns + RUN_GRACE_NS) continue;
     gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);

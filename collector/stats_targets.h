@@ -38,13 +38,17 @@ struct m6_target {
   uint32_t sessions_allowed, sessions_started;
   uint32_t collector_pid; /* who captures it now; 0 = nobody */
   uint64_t run_token;
-  char name[64]; /* as the target gave it: foreign bytes, NUL-terminated */
+  uint64_t pidns; /* NAMESPACE: which one */
+  char name[64];  /* as the target gave it: foreign bytes, NUL-terminated */
 };
 
 /* pid and load time in a segment's file name: 1 = it is one. */
 int m6_target_parse(const char *file, pid_t *pid, uint64_t *load_ns);
 /* Fills *out from one file of M6_SEGMENT_DIR. */
 void m6_target_look(const char *file, struct m6_target *out);
+/* Finds the process of a target with problem NAMESPACE, whose namespace must be one inside of ours: then it is FINE, its pid the one here; or it is
+ * STALE, because it is gone. Left as it is where neither can be known. */
+void m6_target_resolve(struct m6_target *t);
 /* All of them, by pid, newest image of a pid first. *list is the caller's to free(). 0 or an errno. */
 int m6_targets_list(struct m6_target **list, size_t *count);
 /* Unlinks segments and live stats whose process is gone, of one's own user (root: of all), unless a collector holds
