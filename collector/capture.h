@@ -4,7 +4,7 @@
  *   scope.c    marks and dones of a thread -> nodes of its private tree
  *   thread.c   threads come, get names, present, end; where their trees settle
  *   capture.c  opening; boundaries -> books and frames; sampling what is not in records
- *   publish.c  all of it -> a snapshot
+ *   publish.c, publish_tree.c  all of it -> a snapshot
  *
  * Promise: everything foreign is copied once and then checked; whatever a segment holds costs at most its own figures.
  * Functions marked "foreign" touch the segment: call them inside m6_guarded, and give the target up when that fails;

@@ -2,7 +2,8 @@
  * it.
  *
  * The line is the collector's to write, all else the shim's. Every function goes through the guard, and gives 0 or -1
- * when the segment is no longer there (the image has failed then). Callers: session.c, run.c.
+ * when the segment is no longer there (the image has failed then). Callers: attach.c, run.c, session.c,
+ * bounds.c, chain.c.
  */
 #ifndef M6_CONTROL_H
 #define M6_CONTROL_H

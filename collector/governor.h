@@ -21,7 +21,7 @@
  *
  * What is counted is exact at every level and needs no rescaling; what is sampled stands for the interval that it was taken at: CPU samples
  * by sample_weight.h, allocations by the distance in their records.
- * Pure: no clock, no system call, no allocation. Callers: session.c. One thread.
+ * Pure: no clock, no system call, no allocation. Callers: bounds.c. One thread.
  */
 #ifndef M6_GOVERNOR_H
 #define M6_GOVERNOR_H

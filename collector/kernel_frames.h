@@ -12,7 +12,8 @@
  * one tid and one `lives` the readings never go back, and each interval's on + wait + off is its time, to the nanosecond.
  * A record that found no room in the ring is counted, and costs resolution alone: the readings of the next one are as they would have been.
  *
- * Promise: a boundary costs the game one hit of a uprobe and no wake-up (two when a present is not what it began as); nothing is written but to kernel memory of fixed size.
+ * Promise: a boundary costs the game one hit of a uprobe and no wake-up (two when a present is not what it began as); nothing
+ * is written but to kernel memory of fixed size.
  * M6_FRAMES_SHIM: a process's libmach6.so has two places for it (preload/frame_probe.S), reached only while a session
  * collects; it is found by the process's mappings, also when it was deleted, replaced, or lies in another mount namespace.
  * M6_FRAMES_PLACE: each entry of one function of the target is a boundary, numbered here from 1; no shim is needed.

@@ -11,12 +11,14 @@
  * Opened on a pid before or while it runs; keeps through exec; what was counted can be read after it has ended.
  *
  *   kernel_side.c          opening, polling, closing
+ *   kernel_side_level.c    what is left of it when the governor steps down
  *   kernel_side_proc.c     threads from /proc, where the kernel counts nothing for us
  *   kernel_side_price.c    what all of it cost the target
  *   kernel_side_switches.c what frames waited for by switch records, there
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_view.c     all of it into a snapshot
- * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside. Callers: control.c, outlets.c, attach.c, run.c.
+ * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside.
+ * Callers: control.c, outlets.c, attach.c, run.c, frame_session.c.
  */
 #ifndef M6_KERNEL_SIDE_H
 #define M6_KERNEL_SIDE_H

@@ -40,26 +40,29 @@ enum mach6_error {
 
 /* What a node's stats are, in the payload's units. Percentiles are NaN for a node without samples. */
 struct mach6_node_stats {
-  uint64_t count;
+  uint64_t count;                                          /* calls, or frames */
   double time_avg, time_p10, time_p50, time_p90, time_max; /* s */
   double mem_delta_avg, mem_delta_total;                   /* KiB */
   double inverse_mem_total, mem_net; /* KiB; inverse is noise for scopes, see inverse_is_measure */
   int inverse_is_measure;            /* 1 for frames, 0 for scopes */
-  uint64_t allocs, abandoned, lost;
+  uint64_t allocs;    /* allocating calls within: a frame's are the process's, a scope's its own thread's */
+  uint64_t abandoned; /* calls that were left by longjmp, a throw or a thread's end; not in count */
+  uint64_t lost;      /* calls whose end is not known, as records were lost; not in count */
 };
 
 enum mach6_format { MACH6_JSON, MACH6_MSGPACK };
 
+/* What a collector publishes of that process, its newest snapshot copied. *out is to be closed; after an error it is NULL. */
 int mach6_stats_open(pid_t pid, mach6_stats **out);
-int mach6_stats_open_fd(int fd,
-                        mach6_stats **out); /* a final snapshot: the plain contents of fd, which stays the caller's */
+/* A final snapshot: the plain contents of fd, which stays the caller's. */
+int mach6_stats_open_fd(int fd, mach6_stats **out);
 /* A dump that a collector wrote (`mach6 run --out FILE`). One that was cut or damaged gives what comes before that, and says so:
  * ask mach6_stats_dump. */
 int mach6_stats_load(const char *path, mach6_stats **out);
 int mach6_stats_refresh(mach6_stats *s);     /* the newest snapshot; open has done it once */
 int mach6_stats_ended(const mach6_stats *s); /* 1 when the session is over and nothing newer will come */
 void mach6_stats_close(mach6_stats *s);
-const char *mach6_stats_strerror(int error);
+const char *mach6_stats_strerror(int error); /* of enum mach6_error; never NULL */
 
 const mach6_node *mach6_stats_root(const mach6_stats *s);
 const mach6_node *mach6_node_first_child(const mach6_node *n);

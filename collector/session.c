@@ -50,6 +50,8 @@ static void happened(struct m6_session *s, enum m6_life_event event, uint64_t no
   if (todo & M6_DO_ASK) {
     m6_bounds_begin(&s->o->bounds, p->level, p->sessions, now);
     s->source->ask(s->arg);
+    /* Loading programs into the kernel may have taken a second: that was no wait for the target. */
+    s->life.since_ns = m6_monotonic_ns();
   }
   if (todo & M6_DO_FLUSH) finish(s);
   if (event == M6_EVENT_STARTED && s->life.state == M6_LIFE_COLLECTING)

@@ -3,9 +3,11 @@
  *   stats.c          open, refresh, navigate; with stats_load.c the only files that touch files
  *   stats_load.c     a dump, by dump_read.c (dump.h)
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
- *   stats_check_kernel.c  the same, of the kernel side's part; stats_kernel.c makes that easy to read
+ *   stats_check_kernel.c  the same, of the kernel side's part
+ *   stats_kernel.c stats_sites.c  make these parts of a checked one easy to read; stats_words.c has its numbers in words
+ *   stats_targets.c stats_proc.c stats_socket.c  targets on this machine, what /proc says, how a collector is spoken to
  *   payload.c        a node as {label, stats, children}
- *   payload_report.c the whole report; payload_kernel.c its key "kernel"
+ *   payload_report.c the whole report; payload_kernel.c, payload_sites.c and payload_govern.c parts of it
  *   payload_encode.c a JSON value as text or as msgpack
  */
 #ifndef M6_STATS_INTERNAL_H

@@ -80,8 +80,7 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
     {M6_UNSEEN_PROC_ROUTE, "proc_route", "a present was reached by a route with no place left: its frames are unseen"},
     {M6_UNSEEN_NO_SHIM, "no_shim",
      "the program runs without the shim (--frame-symbol): frame times and what the kernel knows are here, allocations "
-     "and "
-     "scopes are not"},
+     "and scopes are not"},
     {M6_UNSEEN_PRESENT_NOT_FIRST, "present_not_first",
      "another preload's present or dlsym comes before mach6: frames may be unseen; put libmach6.so first in "
      "LD_PRELOAD"},

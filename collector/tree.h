@@ -10,7 +10,7 @@
  * Promise: O(nodes) memory, at most M6_NODES_MAX settled nodes and as many private ones; a label that finds no room
  * goes to an "(other)" node and is counted in `refused`. Times in ticks, memory in bytes. No malloc on the hot path
  * (m6_tree_child finds by a successor cache, then by uthash). One thread. Callers: scope.c, thread.c, capture.c,
- * publish.c.
+ * publish_tree.c.
  */
 #ifndef M6_TREE_H
 #define M6_TREE_H

@@ -69,8 +69,8 @@ static inline int m6_gate_open(const uint32_t *word)
 /* ---- the segment ------------------------------------------------------------------------------------------------ */
 extern struct m6_header *m6_seg __attribute__((visibility("hidden"))); /* NULL: none; nothing is ever collected */
 extern uint32_t m6_clock_kind __attribute__((visibility("hidden")));
-/* Stands for this segment in what callers cache (scope.c's sites): its load time's low bits, never 0. */
-extern uint32_t m6_site_key __attribute__((visibility("hidden")));
+/* Stands for this segment in what the places of marks cache (struct mach6_site): its load time's low bits, never 0. */
+extern uint32_t m6_mark_key __attribute__((visibility("hidden")));
 static inline uint64_t m6_now(void) { return m6_clock_read(m6_clock_kind); }
 static inline struct m6_slot *m6_slots(void) { return (struct m6_slot *)((char *)m6_seg + M6_OFF_SLOTS); }
 
@@ -189,7 +189,15 @@ extern uint8_t m6_site_filter[M6_SITE_FILTER] __attribute__((visibility("hidden"
 static inline uint32_t m6_site_hash(uint64_t address) { return (uint32_t)(address >> 4) % M6_SITE_FILTER; }
 static inline int m6_site_maybe(const void *p)
 {
-  return m6_unlikely(m6_gate_open(&m6_gate.sites)) && m6_unlikely(m6_peek(&m6_site_filter[m6_site_hash((uintptr_t)p)]));
+  if (m6_likely(!m6_gate_open(&m6_gate.sites))) return 0;
+  const uint8_t *n = &m6_site_filter[m6_site_hash((uintptr_t)p)];
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+  int some; /* as m6_gate_open */
+  __asm__ volatile("cmpb $0, %1" : "=@ccne"(some) : "m"(*n));
+  return m6_unlikely(some);
+#else
+  return m6_unlikely(m6_peek(n));
+#endif
 }
 /* Before the block is given back: says that it is, when it is a sample. */
 void m6_site_free(const void *p) __attribute__((visibility("hidden")));

@@ -157,14 +157,14 @@ static __attribute__((noinline)) unsigned mark_site_new(struct mach6_site *site,
 {
   uint32_t id = label_of(label);
   m6_poke(&site->id, id);
-  m6_publish(&site->key, m6_site_key);
+  m6_publish(&site->key, m6_mark_key);
   return mark(id, from);
 }
 
 unsigned mach6_mark_site(struct mach6_site *site, const char *label)
 {
   if (!m6_collecting()) return mark_inert();
-  if (m6_unlikely(m6_observe(&site->key) != m6_site_key)) return mark_site_new(site, label, CALLER);
+  if (m6_unlikely(m6_observe(&site->key) != m6_mark_key)) return mark_site_new(site, label, CALLER);
   return mark(m6_peek(&site->id), CALLER);
 }
 

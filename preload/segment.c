@@ -30,7 +30,7 @@
 struct m6_header *m6_seg;
 uint32_t m6_clock_kind = M6_CLOCK_MONOTONIC;
 uint32_t m6_session_seen;
-uint32_t m6_site_key;
+uint32_t m6_mark_key;
 
 static char path[80];
 static uint32_t switching; /* 1: somebody starts or stops a session */
@@ -262,7 +262,7 @@ static void fill_header(int pid, uint64_t load, uint64_t namespace)
   h->pid = (uint32_t)pid;
   h->uid = geteuid();
   h->load_ns = load;
-  m6_site_key = (uint32_t)load | 1;
+  m6_mark_key = (uint32_t)load | 1;
   h->run_token = m6_options.run_token;
   h->pidns = namespace;
   h->header_bytes = sizeof *h;

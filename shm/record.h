@@ -12,7 +12,7 @@
  *   FRAME          clock and the PROCESS's readings on entry to the present; label = stream, depth = number of units
  *   CONTINUED  1   clock and the PROCESS's readings on return
  *   CONTINUED  2   word 0 = this stream's present number, from 1; the presenting THREAD's readings on entry
- *   CONTINUED  3   word 0 = first 64 bits free (0); the presenting THREAD's readings on return
+ *   CONTINUED  3   word 0 = 0; the presenting THREAD's readings on return
  */
 #ifndef M6_RECORD_H
 #define M6_RECORD_H
@@ -32,7 +32,7 @@ enum m6_record_type {
   M6_REC_MARK = 1,      /* a scope opens: label, depth = open scopes before it */
   M6_REC_DONE = 2,      /* scopes close: depth = open scopes that remain; normally one closes */
   M6_REC_FRAME = 3,     /* a frame boundary, four units */
-  M6_REC_CONTINUED = 4, /* units 1..3 of it */
+  M6_REC_CONTINUED = 4, /* what follows the first unit of a frame or a site */
   M6_REC_START = 5,     /* a thread takes the ring: label unused, count = its tid */
   M6_REC_END = 6,       /* the thread gives it back */
   M6_REC_LOSS = 7,      /* count = records that did not fit since the last one that did */

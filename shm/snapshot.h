@@ -2,8 +2,9 @@
  *
  * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth events,
  * stalls, reservoirs' samples, sites, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are
- * in final snapshots and in those for a dump only. It travels three ways: in the live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; as the plain
- * contents of a file descriptor when a session has ended; and as a dump (collector/dump.h has the table of its fields).
+ * in final snapshots and in those for a dump only. It travels three ways: in the live-stats file, under a seqlock, twice, so
+ * that a reader nearly always finds one at rest; as the plain contents of a file descriptor when a session has ended; and as
+ * a dump (collector/dump.h has the table of its fields).
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
  * namespace counts, mode 0600, owned by the target's user; the collector is its only writer. Readers check every count

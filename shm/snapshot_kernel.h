@@ -29,7 +29,8 @@ enum m6_kernel_source {
 enum m6_kernel_part { M6_KERNEL_PARTS(M6_ENUM_PART) M6_KERNEL_PART_COUNT };
 #undef M6_ENUM_PART
 
-/* Why a thread was off its CPU: from the system call that it was in; all of it is UNNAMED where that is not seen. X(enum suffix, JSON name, words for people) */
+/* Why a thread was off its CPU: from the system call that it was in; all of it is UNNAMED where that is not seen.
+ * X(enum suffix, JSON name, words for people) */
 #define M6_WHYS(X)                                                                                                     \
   X(LOCK, "lock", "waited for a lock (futex)")                                                                         \
   X(SLEEP, "sleep", "slept")                                                                                           \

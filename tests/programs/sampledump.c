@@ -2,12 +2,11 @@
  *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--unwind] [--retained N] [--poll-ms N] [--rows N] [--folded FILE] [--join FILE] [--modules]
  *              [--tsv] [--samples N] [--cycles N] [--steps] PID SECONDS
  * Ends early when the process does, or with --samples N when it has that many. --cycles N: starts and stops N times first, and prints
- * descriptors and resident KiB before and after. --programs: prints how many sampling programs the kernel holds, and ends.
+ * descriptors and resident KiB before and after.
  * Lines: "# key value" and the table; --tsv prints rows as self, total, function, module, file:line.
  * --steps: half-way to --samples N it goes on as the governor does at half the interval, with every other 200 ms.
  * --join: "tid time_ns function" of each retained sample, in the order in which it was handed out. */
 /* links: build/libmach6kernel.a -lbpf -ldw -lelf -liberty */
-#include <bpf/bpf.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -34,20 +33,6 @@ static uint64_t now_ms(void)
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* Of the whole machine, by name; -1 when the kernel does not say. */
-static int programs(void)
-{
-  int n = 0;
-  for (uint32_t id = 0; !bpf_prog_get_next_id(id, &id);) {
-    struct bpf_prog_info info = {0};
-    uint32_t bytes = sizeof info;
-    int fd = bpf_prog_get_fd_by_id(id);
-    if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &bytes) && !strcmp(info.name, "m6_cpu_sample")) n++;
-    if (fd >= 0) close(fd);
-  }
-  return errno == ENOENT ? n : -1;
 }
 
 static int descriptors(void)
@@ -129,8 +114,7 @@ int main(int argc, char **argv)
     {"hz", 1, NULL, 'z'},      {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'},   {"no-kernel", 0, NULL, 'k'},
     {"rows", 1, NULL, 'r'},    {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},     {"modules", 0, NULL, 'M'},
     {"tsv", 0, NULL, 't'},     {"unwind", 0, NULL, 'u'}, {"retained", 1, NULL, 'R'}, {"poll-ms", 1, NULL, 'P'},
-    {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"programs", 0, NULL, 'p'}, {"steps", 0, NULL, 's'},
-    {NULL, 0, NULL, 0}};
+    {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"steps", 0, NULL, 's'},    {NULL, 0, NULL, 0}};
   struct m6_samples_options o = {.period_us = m6_samples_period(M6_SAMPLES_HZ_FULL)};
   struct m6_samples_status st;
   const char *folded = NULL;
@@ -155,7 +139,6 @@ int main(int argc, char **argv)
     case 'n': enough = strtoull(optarg, NULL, 10); break;
     case 'c': cycles = atoi(optarg); break;
     case 's': steps = 1; break;
-    case 'p': printf("%d\n", programs()); return 0;
     default: return 2;
     }
   }

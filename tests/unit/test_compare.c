@@ -9,40 +9,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "dump_fixture.h"
+#include "dump_play.h"
 #include "tools/mach6/compare.h"
 
 static const struct compare_options usual = {0.01, 0.01};
 
-/* A game as it comes back from a dump. */
-static mach6_stats *play(const struct dump_game *g)
-{
-  struct fx f;
-  size_t bytes, n;
-  char path[] = "/tmp/mach6-compare-XXXXXX";
-  dg_make(&f, g);
-  struct m6_snapshot *b = fx_block(&f, &bytes);
-  char *dump = dg_encode(b, 0, &n);
-  int fd = mkstemp(path);
-  assert_int_equal(write(fd, dump, n), n);
-  close(fd);
-  mach6_stats *s;
-  assert_int_equal(mach6_stats_load(path, &s), 0);
-  unlink(path);
-  free(dump);
-  free(b);
-  fx_free(&f);
-  return s;
-}
-
 static struct comparison between(const struct dump_game *a, const struct dump_game *b)
 {
   struct comparison c;
-  mach6_stats *x = play(a), *y = play(b);
+  mach6_stats *x = dg_play(a), *y = dg_play(b);
   assert_int_equal(compare(x, y, &usual, &c), 0);
   for (uint32_t i = 0; i < c.count; i++) { /* labels die with the handles: keep the number of the scope */
     const char *label = i ? c.row[i].b ? c.row[i].b->label : c.row[i].a->label : "";

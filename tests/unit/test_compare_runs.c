@@ -9,34 +9,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "dump_fixture.h"
+#include "dump_play.h"
 #include "tools/mach6/compare_runs.h"
 
 static const struct compare_options usual = {0.01, 0.01};
-
-static mach6_stats *play(const struct dump_game *g)
-{
-  struct fx f;
-  size_t bytes, n;
-  char path[] = "/tmp/mach6-runs-XXXXXX";
-  dg_make(&f, g);
-  struct m6_snapshot *b = fx_block(&f, &bytes);
-  char *dump = dg_encode(b, 0, &n);
-  int fd = mkstemp(path);
-  assert_int_equal(write(fd, dump, n), n);
-  close(fd);
-  mach6_stats *s;
-  assert_int_equal(mach6_stats_load(path, &s), 0);
-  unlink(path);
-  free(dump);
-  free(b);
-  fx_free(&f);
-  return s;
-}
 
 /* Runs of a program in which scope 04 takes `factor` as long, and differs from run to run by `sd`. */
 static void runs(mach6_stats *out[], uint32_t n, uint64_t seed, double factor, double sd)
@@ -46,7 +25,7 @@ static void runs(mach6_stats *out[], uint32_t n, uint64_t seed, double factor, d
   for (uint32_t i = 0; i < n; i++) {
     struct dump_game g = {.seed = seed * 100 + i, .frames = 400, .scopes = 8, .slow = 4};
     g.slower = factor * exp(sd * dg_normal(&r));
-    out[i] = play(&g);
+    out[i] = dg_play(&g);
   }
 }
 static void close_all(mach6_stats *run[], uint32_t n)
@@ -113,7 +92,7 @@ static void what_is_in_too_few_runs_is_not_compared(void **state)
   mach6_stats *a[2], *b[2];
   struct runs_comparison c;
   struct dump_game few = {.seed = 9, .frames = 10, .scopes = 8}, many = {.seed = 10, .frames = 100, .scopes = 9};
-  a[0] = play(&few), a[1] = play(&many), b[0] = play(&many), b[1] = play(&many);
+  a[0] = dg_play(&few), a[1] = dg_play(&many), b[0] = dg_play(&many), b[1] = dg_play(&many);
   assert_int_equal(compare_runs(a, 2, b, 2, &usual, &c), 0);
   assert_int_equal(c.row[0].runs_a, 1);
   assert_int_equal(c.tested, 0);
@@ -130,7 +109,7 @@ static void runs_that_are_alike_are_no_proof(void **state)
   mach6_stats *a[2], *b[2];
   struct runs_comparison c;
   struct dump_game g = {.seed = 20, .frames = 400, .scopes = 3};
-  for (int i = 0; i < 2; i++) a[i] = play(&g), b[i] = play(&g);
+  for (int i = 0; i < 2; i++) a[i] = dg_play(&g), b[i] = dg_play(&g);
   assert_int_equal(compare_runs(a, 2, b, 2, &usual, &c), 0);
   assert_true(c.tested > 0);
   assert_int_equal(c.changed, 0);

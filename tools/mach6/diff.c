@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../collector/stats_internal.h"
+#include "../../collector/stats_words.h"
 #include "compare.h"
 #include "diff_runs.h"
 #include "dump_options.h"
@@ -88,23 +90,42 @@ static const char *likelihood(double p)
   return text;
 }
 
+/* The program's; the caller frees it. */
+static char *name_of(const struct m6_snapshot *s) { return strndup(m6_snap_text(s) + s->name_offset, s->name_bytes); }
+
 static void about(const struct page *p, const char *which, const char *file, const mach6_stats *s)
 {
   char why[512];
   const struct m6_snapshot *n = s->snap;
   fprintf(p->to, "  %s  ", which);
+  char *name = name_of(n);
   t_label(p, file, 0);
-  fprintf(p->to, ": %s presents in %s, %s frames kept\n", t_count(n->presents), t_time(p, (double)n->elapsed_ns / 1e9),
-          t_count(n->frame_count));
+  fputs(": ", p->to);
+  t_label(p, name ? name : "?", 0);
+  free(name);
+  fprintf(p->to, ", %s presents in %s, %s frames kept, level %s\n", t_count(n->presents),
+          t_time(p, (double)n->elapsed_ns / 1e9), t_count(n->frame_count), m6_level_name(n->level));
   if (m6_stats_not_whole(s, why, sizeof why)) t_wrap(p, 5, why);
 }
+
+/* What makes the two unlike, whatever the program does. */
+static void unlike(const struct page *p, const struct m6_snapshot *a, const struct m6_snapshot *b)
+{
+  char *x = name_of(a), *y = name_of(b);
+  if (x && y && strcmp(x, y) != 0) t_wrap(p, 2, "These are recordings of two programs.");
+  if (a->level != b->level) t_wrap(p, 2, "Their levels differ: what mach6 itself costs is part of what changed.");
+  free(x);
+  free(y);
+}
+
+static int name_columns(const struct page *p) { return p->width >= 100 ? 40 : p->width > 82 ? p->width - 64 : 18; }
 
 static void line(const struct page *p, const struct compare_row *r)
 {
   char *path = r->b ? node_path(r->b) : NULL;
   const char *a = t_time(p, r->p50_a), *b = t_time(p, r->p50_b);
   fputs("  ", p->to);
-  t_label(p, path ? path : "present to present", 40);
+  t_label(p, path ? path : "present to present", name_columns(p));
   free(path);
   fprintf(p->to, " %*s%s %*s%s", 8 - t_columns(p, a), "", a, 8 - t_columns(p, b), "", b);
   if (!r->tested) fprintf(p->to, "  too few to tell\n");
@@ -193,6 +214,28 @@ static void memory(const struct page *p, const mach6_stats *a, const mach6_stats
   }
 }
 
+static void show(const struct options *o, const mach6_stats *a, const mach6_stats *b, const struct comparison *c)
+{
+  char *text = NULL;
+  size_t n;
+  struct page to = page_on(stdout, STDOUT_FILENO), p = to;
+  p.to = open_memstream(&text, &n);
+  if (p.to == NULL) p.to = stdout;
+  fprintf(p.to, "%smach6%s  what changed from A to B\n", ink(&p, INK_BOLD), NO_INK(&p));
+  about(&p, "A", o->file[0], a);
+  about(&p, "B", o->file[1], b);
+  unlike(&p, a->snap, b->snap);
+  report_heading(&p, "Frame times");
+  fprintf(p.to, "  %s%-*s %8s %8s  %8s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), name_columns(&p), "",
+          "p50 A", "p50 B", "change", NO_INK(&p));
+  line(&p, &c->row[0]);
+  scopes(&p, o, c);
+  memory(&p, a, b, c);
+  if (p.to == stdout) return;
+  if (fclose(p.to) == 0) t_fold(&to, text);
+  free(text);
+}
+
 /* ---- options ---------------------------------------------------------------------------------------------------------- */
 
 static double share(struct argp_state *state, const char *option, const char *arg, double most)
@@ -250,16 +293,7 @@ int m6_diff(int argc, char **argv)
   } else if (o.json) {
     if (print_json(&o, a, b, &c)) status = EXIT_OTHER;
   } else {
-    struct page p = page_on(stdout, STDOUT_FILENO);
-    fprintf(p.to, "%smach6%s  what changed from A to B\n", ink(&p, INK_BOLD), NO_INK(&p));
-    about(&p, "A", o.file[0], a);
-    about(&p, "B", o.file[1], b);
-    report_heading(&p, "Frame times");
-    fprintf(p.to, "  %s%-40s %8s %8s  %8s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), "", "p50 A", "p50 B",
-            "change", NO_INK(&p));
-    line(&p, &c.row[0]);
-    scopes(&p, &o, &c);
-    memory(&p, a, b, &c);
+    show(&o, a, b, &c);
   }
   compare_free(&c);
   mach6_stats_close(a);

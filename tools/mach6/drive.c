@@ -269,7 +269,9 @@ int m6_on(int argc, char **argv)
   if (fd == -ENOENT || fd == -ECONNREFUSED) return begin(&o);
   if (fd < 0) return unreachable(&t, -fd);
   if (o.level || o.ttl)
-    say("process %d has a collector already: --level and --ttl are those that it was started with", (int)t.pid);
+    say("process %d has a collector already: --level and --ttl are those that it was started with; for others end it "
+        "('kill %u') and say this again",
+        (int)t.pid, t.collector_pid);
   return command(&t, fd, "on");
 }
 

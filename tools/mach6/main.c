@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     return EXIT_FINE;
   }
   int help = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
-  if (help && argc == 2) {
+  if (help && (argc == 2 || !strcmp(argv[2], "help"))) {
     usage(stdout);
     return EXIT_FINE;
   }

@@ -106,9 +106,11 @@ void report_picture(const struct page *p, const mach6_stats *h)
   uint64_t frames = 0;
   for (int i = 0; i < n; i++) frames += c[i].frames;
   fprintf(p->to, "%13s\n%*s", t_count(frames), AXIS + 1, "");
-  fprintf(p->to, "%s%s%s average, %s%s%s longest of %s", ink(p, INK_BAR), p->utf8 ? "█" : "#", NO_INK(p),
-          ink(p, INK_PEAK), p->utf8 ? "·" : "'", NO_INK(p), c[0].frames > 1 ? t_count(c[0].frames) : "each");
-  fputs(c[0].frames > 1 ? " frames" : " frame", p->to);
+  fprintf(p->to, "%s%s%s %s", ink(p, INK_BAR), p->utf8 ? "█" : "#", NO_INK(p),
+          c[0].frames > 1 ? "average" : "each frame");
+  if (c[0].frames > 1)
+    fprintf(p->to, ", %s%s%s longest of %s frames", ink(p, INK_PEAK), p->utf8 ? "·" : "'", NO_INK(p),
+            t_count(c[0].frames));
   if (most > top)
     fprintf(p->to, ", %s%s%s beyond the scale (up to %s)", ink(p, INK_BAD), p->utf8 ? "▲" : "^", NO_INK(p),
             t_time(p, most / 1e3));

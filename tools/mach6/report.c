@@ -29,14 +29,21 @@ static const struct m6_snap_node *node_of(const mach6_stats *s, uint32_t kind)
   return NULL;
 }
 
+/* Those that never allocate nor mark are known to the kernel's side alone. */
+static uint32_t thread_count(const struct m6_snapshot *s)
+{
+  uint32_t kernel = s->kernel.thread_count + s->kernel.thread_more;
+  return kernel > s->threads_seen ? kernel : s->threads_seen;
+}
+
 static void title(const struct page *p, const struct m6_snapshot *s, const char *how_it_ended)
 {
   char *name = copy(s, s->name_offset, s->name_bytes);
   fprintf(p->to, "%smach6%s  %s", ink(p, INK_BOLD), NO_INK(p), ink(p, INK_BOLD));
   if (name) t_label(p, name, 0);
   fprintf(p->to, "%s (pid %u), %s, level %s, %s", NO_INK(p), s->pid, t_time(p, (double)s->elapsed_ns / 1e9),
-          m6_level_name(s->level), t_count(s->threads_seen));
-  fputs(s->threads_seen == 1 ? " thread" : " threads", p->to);
+          m6_level_name(s->level), t_count(thread_count(s)));
+  fputs(thread_count(s) == 1 ? " thread" : " threads", p->to);
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
   else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
     fprintf(p->to, ";\n  %s", how_it_ended);
@@ -46,6 +53,8 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
   fputc('\n', p->to);
   free(name);
 }
+
+#define IN_PRESENT_LEAST 0.0005 /* mach6_frame() presents nothing, and takes no time to speak of */
 
 static void frames(const struct page *p, const mach6_stats *h, int parts)
 {
@@ -97,7 +106,7 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
           t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
   double in_present = m6_snap_in_present(s);
-  if (in_present > 0)
+  if (in_present * s->fps >= IN_PRESENT_LEAST)
     fprintf(p->to, "  in the present itself (driver, vsync) %s a frame, %s of the time\n", t_time(p, in_present),
             t_ratio(in_present * s->fps));
   if (isfinite(s->low_1pct_fps)) {

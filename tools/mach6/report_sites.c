@@ -167,8 +167,12 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
 {
   uint32_t n = sorted(s, by_growth, list);
   const char *unit = s->sites.per_second ? "second" : "frame";
+  int told = 0;
+  for (uint32_t i = 0; i < s->sites.row_count; i++) told |= isfinite(m6_snap_sites_rows(s)[i].growth);
   if (n == 0) {
-    fputs("  No site grew all the time: nothing here looks like a leak.\n", p->to);
+    t_wrap(p, 2,
+           told ? "No site grew all the time: nothing here looks like a leak."
+                : "Which of them grow is not known: it was too short to tell that from warming up.");
     return;
   }
   fprintf(p->to, "  %sWhat grows, and still did at the end%s:\n", ink(p, INK_BAD), NO_INK(p));

@@ -221,6 +221,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (o->frame_symbol && !o->level) o->level = "lite";
     if (o->frame_symbol && strcmp(o->level, "memory") == 0)
       argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");
+    if (o->frame_symbol && !strpbrk(o->frame_symbol, ":+"))
+      argp_error(state, "--frame-symbol takes BINARY:SYMBOL or BINARY+OFFSET, not '%s'", o->frame_symbol);
     if (o->folded && (!o->level || strcmp(o->level, "memory") == 0))
       argp_error(state, "--folded needs CPU samples: --level lite or full");
     break;
@@ -272,8 +274,7 @@ int m6_run(int argc, char **argv)
     {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
     {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
      "Which code allocates and which leaks, from a sample in so many bytes (512K)", 0},
-    {"every-allocation", KEY_EVERY, 0, 0, "As --sites, but from every allocation: for small programs and short times",
-     0},
+    {"every-allocation", KEY_EVERY, 0, 0, "As --sites, from every allocation: for small programs and short times", 0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };

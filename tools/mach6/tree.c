@@ -31,6 +31,7 @@ struct table {
   int label;      /* columns of the label */
   unsigned shown; /* bits: numbers that there is room for */
   double least;   /* share below which a child is only counted */
+  int no_memory;  /* nothing is known of it */
 };
 
 static int longest_first(const void *a, const void *b)
@@ -88,8 +89,8 @@ static void row(const struct table *t, const mach6_node *n, const char *branch, 
   put(t, P50, thread ? "" : t_time(p, s.time_p50));
   put(t, P90, thread ? "" : t_time(p, s.time_p90));
   put(t, MAX, thread ? "" : t_time(p, s.time_max));
-  put(t, MEM, t_bytes_signed(s.mem_delta_avg * 1024));
-  put(t, ALLOCS, t_short(allocs));
+  put(t, MEM, t->no_memory ? "-" : t_bytes_signed(s.mem_delta_avg * 1024));
+  put(t, ALLOCS, t->no_memory ? "-" : t_short(allocs));
   fputc('\n', p->to);
 }
 
@@ -146,7 +147,9 @@ void report_tree(const struct page *p, const mach6_stats *s)
   double frames = 0;
   for (const mach6_node *c = mach6_node_first_child(root); c; c = mach6_node_next_sibling(c))
     if (c->raw->kind == M6_NODE_FRAME) frames = (double)c->raw->count;
-  struct table t = {.p = p, .frames = frames};
+  uint32_t unseen = mach6_stats_snapshot(s)->unseen;
+  struct table t = {
+    .p = p, .frames = frames, .no_memory = (unseen & (M6_UNSEEN_NO_SHIM | M6_UNSEEN_MALLOC_NOT_FIRST)) != 0};
   fit(&t);
   if (frames > 0) {
     report_heading(p, "A frame, by scope");
@@ -155,7 +158,7 @@ void report_tree(const struct page *p, const mach6_stats *s)
     if (mach6_node_first_child(root) && frames > 0) {
       const mach6_node *f = mach6_node_first_child(root);
       while (f->raw->kind != M6_NODE_FRAME) f = mach6_node_next_sibling(f);
-      if (!f->raw->first_child && !(mach6_stats_snapshot(s)->unseen & M6_UNSEEN_NO_SHIM))
+      if (!f->raw->first_child && !(unseen & M6_UNSEEN_NO_SHIM))
         t_wrap(p, 2, "(no scopes: a program names its own with mach6_mark and mach6_done, see mach6_mark(3))");
     }
   }
