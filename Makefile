@@ -63,7 +63,7 @@ BPF_C := $(wildcard bpf/*.bpf.c)
 BPF_O := $(BPF_C:bpf/%.bpf.c=$B/bpf/%.embed.o)
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_FLAGS := --target=bpf -D__TARGET_ARCH_$(BPF_ARCH) -std=gnu11 -I/usr/include/$(shell $(CC) -print-multiarch) -Wall -Wextra -Wno-unused-parameter \
-  -Werror -O2 -g -mcpu=v2 -ffile-prefix-map=$(CURDIR)=. -fdebug-compilation-dir=.
+  -Werror -O2 -g -mcpu=v2 -ffile-prefix-map="$$PWD"=. -fdebug-compilation-dir=.
 # Atomic operations that give the old value: kernels from 5.12 on.
 $B/bpf/samples.bpf.o $B/bpf/counters.bpf.o: BPF_FLAGS += -mcpu=v3
 $B/bpf/%.bpf.o: bpf/%.bpf.c

@@ -27,11 +27,20 @@ char m6_license[] SEC("license") = "Dual MIT/GPL";
 const volatile struct m6_counters_config config = {};
 
 struct {
-  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, M6_COUNTERS_THREADS);
   __type(key, __u32);
   __type(value, struct m6_counters_thread);
 } m6_threads SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct m6_counters_taken);
+} m6_taken SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -47,14 +56,6 @@ struct {
   __type(value, __u64);
 } m6_losses SEC(".maps");
 
-/* What new entries are made from: too large for the stack of a program. Never written. */
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct m6_counters_thread);
-} m6_blank SEC(".maps");
-
 /* CLOCK_MONOTONIC less the run queues' clock, as of the last boundary of a thread whose arrival was seen. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -65,11 +66,14 @@ struct {
 
 #define READ(task, direct, field) ((direct) ? (task)->field : BPF_CORE_READ(task, field))
 
-/* Constants are known to the verifier, which drops the comparisons that are not needed. */
+/* Nearly always there is one target: one comparison then, and the rest is no part of the program (constants are known to the
+ * verifier, which drops what cannot be reached). */
 static __always_inline int wanted(__u32 tgid)
 {
+  if (config.tgid[0] == tgid) return 1;
+  if (config.targets < 2) return 0;
 #pragma unroll
-  for (__u32 i = 0; i < M6_COUNTERS_TARGETS; i++)
+  for (__u32 i = 1; i < M6_COUNTERS_TARGETS; i++)
     if (i < config.targets && config.tgid[i] == tgid) return 1;
   return 0;
 }
@@ -125,20 +129,58 @@ static __always_inline void number(struct m6_counters_thread *e, struct task_str
   }
 }
 
-/* The thread's entry, made when it is new: *made says so. */
-static __always_inline struct m6_counters_thread *entry(struct task_struct *t, __u32 tid, __u32 tgid, __u64 now,
-                                                        int *made)
+/* Where the first look did not find it. Out of line: that is seldom. */
+static __attribute__((noinline)) struct m6_counters_thread *search(__u32 tid)
 {
-  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
-  *made = 0;
-  if (e) return e;
-  __u32 zero = 0;
-  struct m6_counters_thread *blank = bpf_map_lookup_elem(&m6_blank, &zero);
-  if (!blank) return 0;
-  if (bpf_map_update_elem(&m6_threads, &tid, blank, BPF_NOEXIST) != 0) lose(M6_LOST_THREADS);
-  e = bpf_map_lookup_elem(&m6_threads, &tid);
-  if (!e) return 0;
-  *made = 1;
+  for (__u32 i = 1; i < M6_COUNTERS_PROBES; i++) {
+    __u32 place = m6_counters_place(tid, i);
+    struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &place);
+    if (e && e->tid == tid) return e;
+  }
+  return 0;
+}
+static __always_inline struct m6_counters_thread *find(__u32 tid)
+{
+  __u32 place = m6_counters_place(tid, 0);
+  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &place);
+  return e && e->tid == tid ? e : search(tid);
+}
+
+/* A place of its own. Nobody else makes an entry for this tid meanwhile, but for user space: see seed in kernel_counters.c. */
+static __always_inline struct m6_counters_thread *claim(__u32 tid)
+{
+  for (__u32 i = 0; i < M6_COUNTERS_PROBES; i++) {
+    __u32 place = m6_counters_place(tid, i), zero = 0;
+    struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &place);
+    if (!e || __sync_val_compare_and_swap(&e->tid, 0, tid) != 0) continue;
+    struct m6_counters_taken *taken = bpf_map_lookup_elem(&m6_taken, &zero);
+    if (taken) __sync_fetch_and_or(&taken->bits[place / 64 & (M6_COUNTERS_THREADS / 64 - 1)], 1ull << (place & 63));
+    return e;
+  }
+  return 0;
+}
+
+static __always_inline void begin(struct m6_counters_thread *e)
+{
+  e->writing |= 1;
+  barrier();
+}
+static __always_inline void done(struct m6_counters_thread *e)
+{
+  barrier();
+  e->writing++;
+}
+
+/* A new entry, which is begun. Out of line, as all that is seldom: a switch finds its code in few cache lines. */
+static __attribute__((noinline)) struct m6_counters_thread *fresh(struct task_struct *t, __u32 tid, __u32 tgid,
+                                                                  __u64 now)
+{
+  struct m6_counters_thread *e = claim(tid);
+  if (!e) {
+    lose(M6_LOST_THREADS);
+    return 0;
+  }
+  begin(e);
   e->tgid = tgid;
   e->lives = 1;
   e->cause = M6_OFF_OTHER;
@@ -147,15 +189,13 @@ static __always_inline struct m6_counters_thread *entry(struct task_struct *t, _
   return e;
 }
 
-static __always_inline void begin(struct m6_counters_thread *e)
+/* The thread's entry, made when it is new: *made says so. */
+static __always_inline struct m6_counters_thread *entry(struct task_struct *t, __u32 tid, __u32 tgid, __u64 now,
+                                                        int *made)
 {
-  e->begun++;
-  barrier();
-}
-static __always_inline void done(struct m6_counters_thread *e)
-{
-  barrier();
-  e->done = e->begun;
+  struct m6_counters_thread *e = find(tid);
+  *made = !e;
+  return e ?: fresh(t, tid, tgid, now);
 }
 
 /* The first reading of a thread whose birth was not seen: what it has is its beginning, and 0 is given; or it was born after
@@ -184,28 +224,39 @@ static __always_inline void complete_seed(struct m6_counters_thread *e, struct t
 static __always_inline int missed(const struct m6_counters_thread *e, struct task_struct *t, int direct)
 {
   if (e->state != M6_COUNTERS_ON && e->state != M6_COUNTERS_SEEDED) return 1;
-  return has_sched_info() && READ(t, direct, sched_info.pcount) != e->arrived;
+  return has_sched_info() && (__u32)READ(t, direct, sched_info.pcount) != e->arrived;
 }
 
-/* How much of this time off CPU has the thread's cause? When neither its wake-up nor its arrival was seen: up to all since
- * it left. */
-static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 now)
+/* How much of this time off CPU has the thread's cause? Up to what went by from when it left until it came, less its wait in
+ * there for a CPU; up to all since it left when its arrival was not seen. */
+static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 wait, __u64 now)
 {
   __u64 most = e->later_off_ns + e->unseen_ns + (e->state == M6_COUNTERS_OFF ? now - e->since_ns : 0);
+  __u64 waited = wait > e->later_wait_ns ? wait - e->later_wait_ns : 0;
+  most = most > waited ? most - waited : 0;
   return off < most ? off : most;
+}
+
+static __always_inline void count_latency(struct m6_counters_thread *e, __u64 ns)
+{
+  e->waits++;
+  e->latency[log2_of(ns) & (M6_COUNTERS_BUCKETS - 1)]++;
 }
 
 /* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
  * was (they began before the first event) is cut. What is neither on CPU nor waiting has the cause that was seen; beyond
- * that it was stolen, or the event was not seen. */
-static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
+ * that it was stolen, or the event was not seen. The wait for the one slice that it had is a latency; that of several
+ * cannot be divided. */
+static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 slices, __u64 now,
+                                   int direct)
 {
   __u64 span = now - e->out_ns, run, delay;
   read_times(t, direct, &run, &delay);
   __u64 on = run - e->last_run_ns, wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
-  __u64 off = span - on - wait, known = explained(e, off, now);
+  __u64 off = span - on - wait, known = explained(e, off, wait, now);
+  if (has_sched_info() && slices == 1) count_latency(e, wait);
   e->on_ns += on;
   e->wait_ns += wait;
   e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
@@ -216,8 +267,9 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   e->out_ns = e->since_ns = now;
 }
 
-static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, __u64 now)
+static __attribute__((noinline)) int count_call(struct m6_counters_thread *e, __u32 tid, __u64 now)
 {
+  if (!e) return 0; /* for the verifier */
   struct m6_counters_call_key key = {tid, e->call - 1};
   struct m6_counters_call *c = bpf_map_lookup_elem(&m6_calls, &key);
   if (!c) {
@@ -227,7 +279,7 @@ static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, 
     if (!c) {
       lose(M6_LOST_CALLS);
       e->call = 0;
-      return;
+      return 0;
     }
   }
   __u64 took = now - e->call_ns;
@@ -235,6 +287,7 @@ static __always_inline void count_call(struct m6_counters_thread *e, __u32 tid, 
   c->ns += took;
   if (took > c->max_ns) c->max_ns = took;
   e->call = 0;
+  return 0;
 }
 
 /* ---- why it is off ---------------------------------------------------------------------------------------------- */
@@ -291,15 +344,16 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   begin(e);
   if (made) {
     /* It ran before anyone looked: this switch is the first thing that counts. */
-    if (adopt(e, t, direct)) settle(e, t, now, direct);
+    if (adopt(e, t, direct)) settle(e, t, e->last[M6_SLICES], now, direct);
     else e->base[!preempted && state ? M6_VOLUNTARY : M6_INVOLUNTARY]--;
   } else {
+    __u64 slices = e->last[M6_SLICES];
     complete_seed(e, t, direct);
     read_task(t, direct, e->last);
-    settle(e, t, now, direct);
+    settle(e, t, e->last[M6_SLICES] - slices, now, direct);
   }
   if (state & TASK_DEAD) {
-    if (e->call) count_call(e, tid, now); /* exit and exit_group do not return */
+    if (config.syscalls && e->call) count_call(e, tid, now); /* exit and exit_group do not return */
     e->state = M6_COUNTERS_ENDED;
   } else if (preempted || !state) e->state = M6_COUNTERS_WAITING;
   else {
@@ -323,22 +377,18 @@ static __always_inline void comes(struct task_struct *t, __u32 tgid, __u64 now, 
   int made;
   struct m6_counters_thread *e = entry(t, tid, tgid, now, &made);
   if (!e) return;
-  __u64 waited = now - e->since_ns;
+  __u64 gone = now - e->since_ns;
   begin(e);
   if (made) {
     if (adopt(e, t, direct)) e->later_wait_ns = now - e->since_ns;
   } else {
     complete_seed(e, t, direct);
-    if (e->state == M6_COUNTERS_OFF) e->later_off_ns += waited; /* its wake-up was not seen */
-    else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += waited;
+    /* Off, and since its wake-up waiting: how long that was, the kernel counts in a moment. */
+    if (e->state == M6_COUNTERS_OFF || e->state == M6_COUNTERS_SEEDED) e->later_off_ns += gone;
+    else if (e->state != M6_COUNTERS_ON) e->later_wait_ns += gone;
     else left_unseen(e, t, now, direct);
-    /* A thread that was seeded has waited longer than is known: no latency. */
-    if (e->state == M6_COUNTERS_WAITING) {
-      e->waits++;
-      e->latency[log2_of(waited) & (M6_COUNTERS_BUCKETS - 1)]++;
-    }
+    if (!has_sched_info() && e->state == M6_COUNTERS_WAITING) count_latency(e, gone);
   }
-  e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
   if (has_sched_info()) e->arrived = READ(t, direct, sched_info.pcount) + 1; /* the kernel counts it in a moment */
   e->ran_ns = READ(t, direct, se.sum_exec_runtime) - e->last_run_ns;         /* none, unless it was not seen to leave */
   e->since_ns = now;
@@ -381,7 +431,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
       e->out_ns = now;
     }
-    e->call = e->entered = 0;
+    e->call = 0;
     e->cause = M6_OFF_OTHER;
   } else if (made) {
     begin(e);
@@ -429,7 +479,7 @@ static __always_inline int entered(long number, int direct)
     number |= M6_COUNTERS_32BIT;
 #endif
   __u64 now = bpf_ktime_get_ns();
-  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  struct m6_counters_thread *e = find(tid);
   if (!e) return 0; /* counted from its first switch on */
   e->call_ns = now;
   e->call_from_ns = on_so_far(e, now);
@@ -442,7 +492,7 @@ static __always_inline int left(void)
   __u64 id = bpf_get_current_pid_tgid();
   __u32 tid = id;
   if (!wanted(id >> 32)) return 0;
-  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  struct m6_counters_thread *e = find(tid);
   if (!e || !e->call) return 0;
   __u64 now = bpf_ktime_get_ns(), took = now - e->call_ns, on = on_so_far(e, now) - e->call_from_ns;
   /* When it was switched out meanwhile, what it was on CPU before is corrected by the kernel's reading: by some us. */

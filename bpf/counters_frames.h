@@ -1,5 +1,5 @@
-/* counters_frames.h - the part of counters.bpf.c that runs at frame boundaries: uprobes in the presenting thread. A present's entry
- * is kept in the thread's entry until its return, whose number makes the record; a failed present has no return.
+/* counters_frames.h - the part of counters.bpf.c that runs at frame boundaries: uprobes in the presenting thread, one hit a frame: a present's
+ * entry is told with the number that it will have. What turns out otherwise is corrected on its return (frames.h).
  *
  * These run with preemption on: the thread may be switched out in the middle, and its entry be changed. So what belongs
  * together is copied, and taken again when a program wrote meanwhile. Nothing here writes what those write.
@@ -40,8 +40,8 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
                                        struct m6_kernel_reading *r, int direct)
 {
   const struct m6_counters_thread *e = (const struct m6_counters_thread *)v;
-  __u64 begun = v->begun;
-  if (v->done != begun) return 0;
+  __u32 begun = v->writing;
+  if (begun & 1) return 0;
   barrier();
   __u64 now = bpf_ktime_get_ns(), span = now - e->out_ns, run, delay;
   read_times(t, direct, &run, &delay);
@@ -50,7 +50,7 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
   __u64 wait = has_sched_info() ? delay - e->last_delay_ns : e->later_wait_ns;
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
-  __u64 off = span - on - wait, known = explained(e, off, now);
+  __u64 off = span - on - wait, known = explained(e, off, wait, now);
   r->time_ns = now;
   r->on_ns = e->on_ns + on;
   r->wait_ns = e->wait_ns + wait;
@@ -67,12 +67,14 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
   /* User space cannot read it: a seeded thread's beginning is known by its first event. */
   r->migrations = e->state == M6_COUNTERS_SEEDED ? 0 : READ(t, direct, se.nr_migrations) - e->base[M6_MIGRATIONS];
   barrier();
-  return v->begun == begun;
+  return v->writing == begun;
 }
 static __always_inline int reading(struct m6_counters_thread *e, struct task_struct *t, struct m6_kernel_reading *r,
                                    int direct)
 {
-  return try_reading(e, t, r, direct) || try_reading(e, t, r, direct) || try_reading(e, t, r, direct);
+  for (int i = 0; i < 3; i++)
+    if (try_reading(e, t, r, direct)) return 1;
+  return 0;
 }
 
 /* The entry of the current thread, when it is one of the process whose frames are wanted. */
@@ -81,50 +83,43 @@ static __always_inline struct m6_counters_thread *presenting(void)
   __u64 id = bpf_get_current_pid_tgid();
   __u32 tid = id;
   if (id >> 32 != config.tgid[0]) return 0;
-  struct m6_counters_thread *e = bpf_map_lookup_elem(&m6_threads, &tid);
+  struct m6_counters_thread *e = find(tid);
   if (!e) lose(M6_LOST_FRAMES);
   return e;
 }
 
-static __always_inline int frame_entered(struct task_struct *t, int direct)
-{
-  struct m6_counters_thread *e = presenting();
-  if (e) e->entered = reading(e, t, &e->entry, direct);
-  return 0;
-}
-
-/* `whole`: entry and return are the same moment. */
-static __always_inline int frame_returned(struct task_struct *t, __u32 stream, __u64 number, int whole, int direct)
+static __always_inline int tell(struct task_struct *t, enum m6_frame_told told, __u32 stream, __u64 number, int direct)
 {
   struct m6_counters_thread *e = presenting();
   if (!e) return 0;
-  int has_entry = e->entered;
-  e->entered = 0;
-  if (!number) {
-    __u32 zero = 0;
-    __u64 *count = bpf_map_lookup_elem(&m6_numbers, &zero);
-    if (!count) return 0;
-    number = __sync_fetch_and_add(count, 1) + 1;
-  }
-  struct m6_kernel_frame *f = bpf_ringbuf_reserve(&m6_frames, sizeof *f, 0);
-  if (!f) {
+  struct m6_frame_record *r = bpf_ringbuf_reserve(&m6_frames, sizeof *r, 0);
+  if (!r) {
     lose(M6_LOST_FRAMES);
     return 0;
   }
-  if (!reading(e, t, &f->ret, direct)) {
-    bpf_ringbuf_discard(f, BPF_RB_NO_WAKEUP);
+  struct m6_kernel_frame *f = &r->frame;
+  if (told != M6_FRAME_CORRECTED && !reading(e, t, &f->entry, direct)) {
+    bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
     lose(M6_LOST_FRAMES);
     return 0;
   }
-  /* The entry was not seen when the probes came in the middle of a present. */
-  __builtin_memcpy(&f->entry, whole || !has_entry ? &f->ret : &e->entry, sizeof f->entry);
   f->tid = e->here;
   f->own_tid = e->own;
   f->stream = stream;
   f->lives = e->lives;
   f->number = number;
-  bpf_ringbuf_submit(f, BPF_RB_NO_WAKEUP);
+  r->told = told;
+  bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
   return 0;
+}
+
+/* A function that is counted here. What is not told has its number all the same. */
+static __always_inline int tell_place(struct task_struct *t, int direct)
+{
+  __u32 zero = 0;
+  if (bpf_get_current_pid_tgid() >> 32 != config.tgid[0]) return 0;
+  __u64 *count = bpf_map_lookup_elem(&m6_numbers, &zero);
+  return count ? tell(t, M6_FRAME_WHOLE, 0, __sync_fetch_and_add(count, 1) + 1, direct) : 0;
 }
 
 /* Each by the kernel's types, or raw, as the tracepoints are. Arguments: preload/frame_probe.S says which. */
@@ -138,7 +133,7 @@ static __always_inline int frame_returned(struct task_struct *t, __u32 stream, _
     return call((struct task_struct *)bpf_get_current_task(), ##__VA_ARGS__, 0);                                       \
   }
 
-FRAME_PAIR(frame_entry, frame_entered)
-FRAME_PAIR(frame_return, frame_returned, PT_REGS_PARM1(registers), PT_REGS_PARM2(registers),
-           PT_REGS_PARM3(registers) != 0)
-FRAME_PAIR(frame_place, frame_returned, 0, 0, 1)
+FRAME_PAIR(frame_entry, tell, PT_REGS_PARM3(registers) ? M6_FRAME_WHOLE : M6_FRAME_BEGAN, PT_REGS_PARM1(registers),
+           PT_REGS_PARM2(registers))
+FRAME_PAIR(frame_correct, tell, M6_FRAME_CORRECTED, PT_REGS_PARM1(registers), PT_REGS_PARM2(registers))
+FRAME_PAIR(frame_place, tell_place)

@@ -33,16 +33,29 @@ struct m6_kernel_reading {
   __u64 minor, major, voluntary, involuntary, migrations;
 };
 
-/* One boundary: a present's entry and its return. By --frame-symbol and mach6_frame() both are the same moment. */
+/* One boundary: a present's entry, or the moment itself by --frame-symbol and mach6_frame(). */
 struct m6_kernel_frame {
   __u32 tid; /* of the thread that presented, as this process's pid namespace counts; 0 when it has no number there */
   __u32 own_tid; /* as the thread's own innermost pid namespace counts: what gettid() gives there, and slots hold */
   __u32 stream;  /* index in header.streams; 0 by --frame-symbol */
   __u32 lives;  /* threads that have had this tid, one after the other: readings of another life are another thread's */
   __u64 number; /* of the present in its stream, from 1: struct m6_stream.presents as it was then */
-  struct m6_kernel_reading entry, ret;
+  struct m6_kernel_reading entry;
 };
-_Static_assert(sizeof(struct m6_kernel_reading) == 144 && sizeof(struct m6_kernel_frame) == 312,
+
+/* What goes through the ring: a present is told when it begins, as the one that it will be unless another thread comes first, it
+ * fails, or it is another drawable's than this thread's last one. Then it is told again, and only then. */
+enum m6_frame_told {
+  M6_FRAME_WHOLE, /* a boundary, and that is all of it */
+  M6_FRAME_BEGAN,
+  M6_FRAME_CORRECTED /* the last that began in this thread has this stream and number; 0: it failed, and is no frame. No reading */
+};
+struct m6_frame_record {
+  struct m6_kernel_frame frame;
+  __u32 told, spare;
+};
+_Static_assert(sizeof(struct m6_kernel_reading) == 144 && sizeof(struct m6_kernel_frame) == 168 &&
+                 sizeof(struct m6_frame_record) == 176,
                "as both sides have it");
 
 #endif

@@ -100,7 +100,9 @@ int m6_cpu_sample(void *ctx)
   key.user = keep_stack(ctx, st, BPF_F_USER_STACK);
   key.kernel = keep_stack(ctx, st, 0);
 
+  __u32 weight = *(volatile __u32 *)&st->weight ?: 1;
   __u64 number = __sync_fetch_and_add(&st->samples, 1);
+  __sync_fetch_and_add(&st->periods, weight);
   __u32 at = number % (st->retained ?: 1);
   struct m6_bpf_sample *r = bpf_map_lookup_elem(&samples, &at);
   if (r) {
@@ -110,6 +112,7 @@ int m6_cpu_sample(void *ctx)
     r->user = key.user;
     r->kernel = key.kernel;
     r->tid = key.tid;
+    r->weight = weight;
     __sync_lock_test_and_set(&r->seq, number + 1);
   }
 
@@ -119,7 +122,7 @@ int m6_cpu_sample(void *ctx)
     bpf_map_update_elem(&counts, &key, &none, BPF_NOEXIST);
     count = bpf_map_lookup_elem(&counts, &key);
   }
-  if (count) __sync_fetch_and_add(count, 1);
+  if (count) __sync_fetch_and_add(count, weight);
   else __sync_fetch_and_add(&st->lost_counts, 1);
 
   struct m6_bpf_thread *t = bpf_map_lookup_elem(&threads, &key.tid);

@@ -17,10 +17,10 @@ struct m6_bpf_sample {
   unsigned long long time_ns;      /* CLOCK_MONOTONIC */
   unsigned long long user, kernel; /* ids: keys of stacks */
   unsigned int tid;                /* as the target's own pid namespace counts */
-  unsigned int free_;
+  unsigned int weight;             /* state.weight as it was then */
 };
 
-/* counts: how often this thread was seen with these stacks. */
+/* counts: how many periods of its CPU time this thread was seen with these stacks: each sample adds its weight. */
 struct m6_bpf_count_key {
   unsigned long long user, kernel;
   unsigned int tid, free_;
@@ -41,9 +41,11 @@ struct m6_bpf_thread {
 /* state: one element. The first line is written by the collector before anything is attached, the rest by the program. */
 struct m6_bpf_samples_state {
   unsigned long long ns_dev, ns_ino; /* of the target's pid namespace; ino 0: the global numbers do */
-  unsigned int retained, free0_;     /* entries of samples, counts and stacks: M6_SAMPLES_RETAINED, or fewer */
+  unsigned int retained;             /* entries of samples, counts and stacks: M6_SAMPLES_RETAINED, or fewer */
+  unsigned int weight;               /* periods that a sample stands for from now on; this one may change meanwhile */
   unsigned long long free_[5];
   unsigned long long samples;      /* taken: the next one's number */
+  unsigned long long periods;      /* the sum of their weights */
   unsigned long long lost_counts;  /* of these, not in counts, which was full */
   unsigned long long lost_stacks;  /* stacks (user or kernel) that found no room */
   unsigned long long lost_threads; /* samples whose thread found no room in threads */

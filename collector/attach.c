@@ -6,6 +6,7 @@
 #include "session.h"
 #include "site_side.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 struct attach {
   struct m6_outlets o;
@@ -137,8 +138,7 @@ static int grant(void *arg, struct m6_lifecycle *life)
   struct m6_control now;
   if (!m6_image_alive(&a->image) || m6_control_read(&a->image, &now) != 0) return 0;
   if (a->began) {
-    m6_say(M6_NORMAL, "session ended: %s; `mach6 on %d` starts another", m6_end_words(life->end),
-           (int)a->image.who.pid);
+    m6_say(M6_NORMAL, "session ended: %s; `mach6 on %d` starts another", m6_end_text(life->end), (int)a->image.who.pid);
     a->began = 0;
   }
   m6_lifecycle_grant(life, now.sessions_allowed, now.sessions_started);
@@ -148,13 +148,14 @@ static int grant(void *arg, struct m6_lifecycle *life)
 
 static struct m6_image *image_of(void *arg) { return &((struct attach *)arg)->image; }
 
-static void publish(void *arg, int final, uint32_t reason)
+static int publish(void *arg, int final, uint32_t reason)
 {
   struct attach *a = arg;
   struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = reason};
-  if (!a->began) return; /* the shim may have started while the wish was taken back: nobody's session */
-  if (!final && m6_image_sample(&a->image, 0) != 0) return; /* the next poll says so */
+  if (!a->began) return 0; /* the shim may have started while the wish was taken back: nobody's session */
+  if (!final && m6_image_sample(&a->image, 0) != 0) return 0; /* the next poll says so */
   m6_outlets_publish(&a->o, &a->image, &s, final);
+  return 1;
 }
 
 /* Tells the shim, waits a moment until it has heard, drains what is left. */
@@ -219,9 +220,9 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
         e, M6_EXIT_OTHER,
         "process %d never started to collect: %s; it does so at its next present, scope, thread start or "
         "memory mapping, and had none",
-        pid, m6_end_words(s.life.end));
+        pid, m6_end_text(s.life.end));
     else if (!s.life.began) m6_say(M6_NORMAL, "cancelled before the session began");
-    else if (a.began || !options->stay) m6_say(M6_NORMAL, "session ended: %s", m6_end_words(s.life.end));
+    else if (a.began || !options->stay) m6_say(M6_NORMAL, "session ended: %s", m6_end_text(s.life.end));
     if (options->stay) m6_control_off(&a.image, 1); /* it was told that we are here */
   }
   m6_image_release(&a.image, a.image.dead);

@@ -86,10 +86,18 @@ static int is_alive(const struct m6_image *i)
          p.start_ns <= i->who.load_ns + m6_proc_tick_ns();
 }
 
-static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
+/* What lives in the allocator, -1 when that is not known: of a program that allocated before its first session, or between two
+ * that are not joined, the heap reading is only what changed since. */
+static int64_t live_of(const struct m6_bounds *b, const struct m6_image *i)
 {
   uint32_t clamped = 0;
   int64_t live = m6_clamp(i->capture->now.live, &clamped);
+  return i->who.run_token && i->capture->head.sessions_started <= b->chain.count + 1 && live > 0 ? live : -1;
+}
+
+static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
+{
+  int64_t live = live_of(b, i);
   if (final && b->lives_on && is_alive(i)) m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns);
   else if (final) m6_heap_end(&b->heap, b->start_ns);
   else if (m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)) {

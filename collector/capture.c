@@ -135,22 +135,44 @@ static int first_stream(const struct m6_stream *streams, const uint64_t *base)
   return best;
 }
 
-/* The three scopes in which most of this frame's time was spent, their children's left out. */
-static void find_causes(struct m6_tree *t, uint32_t top, struct m6_cause cause[M6_CAUSES])
+static void offer(struct m6_cause cause[M6_CAUSES], struct m6_cause one)
 {
-  for (uint32_t n = t->nodes[top].touched_next; n != 0; n = t->nodes[n].touched_next) {
+  uint32_t at = M6_CAUSES - 1;
+  if (one.time <= cause[at].time) return;
+  for (; at > 0 && one.time > cause[at - 1].time; at--) cause[at] = cause[at - 1];
+  cause[at] = one;
+}
+
+/* A loop's own scope is open when the loop presents: each open scope's part of the frame that ends at `clock`, without what
+ * is open or was closed inside of it. */
+static void open_causes(struct m6_tree *tree, const struct m6_thread *t, uint64_t clock,
+                        struct m6_cause cause[M6_CAUSES])
+{
+  for (uint32_t i = t->height; i > 0; i--) {
+    const struct m6_open *o = &t->stack[i - 1];
+    if (o->node == 0 || o->uncertain) return; /* since when is not known */
+    int older = o->frame != t->frame;         /* what began in this frame is then no child of it, but top-level */
+    uint64_t from = older || o->clock < t->frame_clock ? t->frame_clock : o->clock;
+    uint64_t inside = older ? t->top_time : o->child_time;
+    uint32_t home = m6_tree_home(tree, o->node, older && o->frame == 0 ? t->first_top : tree->frame);
+    if (clock > from && clock - from > inside) offer(cause, (struct m6_cause){home, 1, clock - from - inside, 0});
+    if (older) return;
+    clock = from;
+  }
+}
+
+/* The three scopes in which most of this frame's time was spent, their children's left out. */
+static void find_causes(struct m6_tree *t, const struct m6_thread *thread, uint64_t clock,
+                        struct m6_cause cause[M6_CAUSES])
+{
+  for (uint32_t n = t->nodes[thread->top].touched_next; n != 0; n = t->nodes[n].touched_next) {
     const struct m6_node *x = &t->nodes[n];
-    if (x->own_time <= cause[M6_CAUSES - 1].time) continue;
-    uint32_t at = M6_CAUSES - 1;
-    while (at > 0 && x->own_time > cause[at - 1].time) {
-      cause[at] = cause[at - 1];
-      at--;
-    }
-    cause[at] = (struct m6_cause){n, x->count > UINT32_MAX ? UINT32_MAX : (uint32_t)x->count, x->own_time,
-                                  x->own_allocs};
+    offer(cause,
+          (struct m6_cause){n, x->count > UINT32_MAX ? UINT32_MAX : (uint32_t)x->count, x->own_time, x->own_allocs});
   }
   for (uint32_t i = 0; i < M6_CAUSES; i++)
     if (cause[i].node != 0) cause[i].node = m6_tree_home(t, cause[i].node, t->frame);
+  open_causes(t, thread, clock, cause);
 }
 
 void m6_capture_boundary(struct m6_capture *c, struct m6_thread *t, const struct m6_record unit[M6_FRAME_UNITS])
@@ -182,12 +204,14 @@ void m6_capture_boundary(struct m6_capture *c, struct m6_thread *t, const struct
     b.previous = t->number;
     b.d_scopes = t->d_scopes;
     b.d_thread = (__int128)(int64_t)unit[2].live - t->present_live;
-    find_causes(&c->tree, t->top, b.cause);
+    find_causes(&c->tree, t, unit[0].clock, b.cause);
   }
   m6_capture_present(c, t);
   t->number = number;
   t->present_live = (int64_t)unit[3].live;
   t->d_scopes = 0;
+  t->top_time = 0;
+  t->frame_clock = unit[1].clock;
   t->frame++;
   t->last_clock = unit[1].clock;
   t->last_live = unit[3].live;

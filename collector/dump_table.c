@@ -89,6 +89,7 @@ static const struct m6_field session[] = {SAME(M6_U32, pid),
                                           SAME(M6_U32, ending_known),
                                           SAME(M6_I32, ending),
                                           SAME(M6_U32, series_frames_each),
+                                          F(M6_U32, "modules.more", modules.more),
                                           F(M6_U32, "govern.sessions_wanted", govern.sessions_wanted),
                                           F(M6_U64, "govern.steps_total", govern.steps_total),
                                           F(M6_U32, "govern.level", govern.level),
@@ -235,6 +236,7 @@ static const struct m6_field kernel[] = {SAME(M6_U32, counters),
                                          SAME(M6_U64, samples_lost),
                                          SAME(M6_U64, stacks_lost),
                                          SAME(M6_U64, samples_late),
+                                         SAME(M6_U64, samples_periods),
                                          SAME(M6_U64, samples_in_presents),
                                          SAME(M6_U64, samples_elsewhere),
                                          SAME(M6_U64, profile_samples),
@@ -361,6 +363,13 @@ static const struct m6_field sites[] = {F(M6_TEXT, "scope", scope_offset),
                                         SAME(M6_U32, free_)};
 #undef ROW
 
+/* ---- files whose code was met (shm/snapshot_modules.h) ---- */
+
+#define ROW struct m6_snap_module
+static const struct m6_field modules[] = {F(M6_TEXT, "path", path_offset), F(M6_TEXT, "build_id", build_id_offset),
+                                          SAME(M6_U64, start), SAME(M6_U64, end), SAME(M6_U64, offset)};
+#undef ROW
+
 static const struct m6_field cpu_samples[] = {{"samples", 0, M6_U64}}; /* of each node itself */
 static const struct m6_field folded[] = {{"byte", 0, M6_U8}};          /* folded stacks of CPU samples: lines of text */
 
@@ -404,6 +413,7 @@ static const struct m6_section sections[] = {
    0}, /* before its own */
   REGION(sites, struct m6_snap_site, M6_SITES_SHOWN, sites.row_count, sites.rows_offset, 0),
   NAMED("site_maps", sites, struct m6_snap_site, M6_SITE_MAPS_SHOWN, sites.map_count, sites.maps_offset, 0),
+  REGION(modules, struct m6_snap_module, M6_MODULES_SHOWN, modules.count, modules.offset, 0),
   REGION(folded, uint8_t, M6_KERNEL_FOLDED_MAX, kernel.folded_bytes, kernel.folded_offset, 0),
   NAMED("frame_causes", causes, struct m6_snap_causes, M6_FRAMES_RETAINED, kernel.frame_cause_count,
         kernel.frame_causes_offset, 1),

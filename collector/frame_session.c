@@ -17,6 +17,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 static int make_image(struct m6_image *i, const struct m6_options *options, struct m6_error *e)
 {
@@ -103,15 +104,20 @@ static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
   for (;;) {
     uint64_t now = m6_monotonic_ns();
     struct m6_drained got;
+    const struct m6_rung *rung = &o->bounds.governor.at;
     if (now - look_ns >= M6_LOOK_MS * 1000000ull) {
       look(i);
+      if (rung->level != M6_LEVEL_MEMORY) m6_kernel_level(i->kernel, rung->level, rung->interval);
       look_ns = now;
     }
     m6_image_drain(i, &got);
-    if (now - published_ns >= M6_PUBLISH_MS * 1000000ull) {
+    if (now - published_ns >= rung->interval * M6_PUBLISH_MS * 1000000ull) {
       m6_image_sample(i, 0);
+      o->event = M6_EVENT_NOTHING;
       m6_outlets_publish(o, i, &running, 0);
       published_ns = now;
+      /* Below lite there would be no frames: all that is collected here is the kernel's. */
+      if (o->event == M6_EVENT_BUDGET || rung->level == M6_LEVEL_MEMORY) return M6_END_BUDGET;
     }
     if (now >= end_ns) return M6_END_TTL;
     struct m6_woken w = m6_watch_wait(&o->watch, M6_POLL_BUSY_MS * 10);
@@ -155,7 +161,7 @@ int m6_frame_session(const struct m6_options *options, struct m6_error *e)
     m6_image_sample(&image, 1);
     struct m6_session_state over = {.state = M6_ENDED, .end_reason = reason};
     m6_outlets_publish(&o, &image, &over, 1);
-    m6_say(said, "session ended: %s", m6_end_words(reason));
+    m6_say(said, "session ended: %s", m6_end_text(reason));
   }
   m6_image_release(&image, 0);
   if (image.capture) m6_capture_close(image.capture);

@@ -131,13 +131,6 @@ enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_sp
   return M6_GOVERNOR_UP;
 }
 
-uint32_t m6_governor_weight(const struct m6_snap_step *steps, uint32_t count, uint64_t at_ns)
-{
-  uint32_t weight = count ? steps[0].from_interval : 1;
-  for (uint32_t i = 0; i < count && steps[i].at_ns <= at_ns; i++) weight = steps[i].to_interval;
-  return weight;
-}
-
 uint32_t m6_governor_steps(const struct m6_governor *g, struct m6_snap_step out[M6_SNAP_STEPS])
 {
   uint32_t n = g->steps_total < M6_SNAP_STEPS ? (uint32_t)g->steps_total : M6_SNAP_STEPS;

@@ -19,8 +19,8 @@
  *          back within that time, so that it does not swing
  * After a step nothing is decided until the window holds nothing older than the step.
  *
- * What is counted is exact at every level and needs no rescaling; what is sampled weighs as much as the interval that it was taken at
- * (m6_governor_weight).
+ * What is counted is exact at every level and needs no rescaling; what is sampled stands for the interval that it was taken at: CPU samples
+ * by sample_weight.h, allocations by the distance in their records.
  * Pure: no clock, no system call, no allocation. Callers: session.c. One thread.
  */
 #ifndef M6_GOVERNOR_H
@@ -71,8 +71,6 @@ void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double 
                        uint64_t now_ns);
 /* What was spent until now: measures over the window, decides. `at` has changed when it says DOWN or UP. */
 enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_spent *spent);
-/* How many samples of the interval 1 a sample stands for that was taken at this time since the session's start. */
-uint32_t m6_governor_weight(const struct m6_snap_step *steps, uint32_t count, uint64_t at_ns);
 /* The steps in their order, the last M6_SNAP_STEPS at most; gives how many. */
 uint32_t m6_governor_steps(const struct m6_governor *g, struct m6_snap_step out[M6_SNAP_STEPS]);
 

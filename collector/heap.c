@@ -12,6 +12,7 @@
 
 #include "../shm/clock.h"
 #include "../shm/order.h"
+#include "stats_proc.h"
 
 int m6_heap_parse(const char *text, struct m6_heap_measured *out)
 {
@@ -33,33 +34,40 @@ int m6_heap_parse(const char *text, struct m6_heap_measured *out)
   return 0;
 }
 
-/* 0 when it cannot be told: then nothing is known of what the allocator holds. */
-static uint64_t held(pid_t pid)
+/* Mapping by mapping. What was mapped or touched between two readings would be in the one and not in the other, so all but the
+ * proportional size, which smaps rounds down for each mapping, is from this one pass. Where it cannot be had, the sums stand alone. */
+static void by_mapping(pid_t pid, struct m6_heap_measured *out)
 {
   char path[64], line[512];
   struct m6_heap_maps maps = {0};
   snprintf(path, sizeof path, "/proc/%d/smaps", (int)pid);
   FILE *f = fopen(path, "re");
-  if (f == NULL) return 0;
+  if (f == NULL) return;
   while (fgets(line, sizeof line, f)) m6_heap_maps_line(&maps, line);
   fclose(f);
-  return maps.held;
+  if (maps.rss == 0) return; /* it has just ended */
+  out->held = maps.held;
+  out->rss = maps.rss;
+  out->anonymous = maps.anonymous;
+  out->swap = maps.swap;
 }
 
 static void from_proc(pid_t pid, struct m6_heap_measured *out)
 {
   char path[64], text[4096];
   uint64_t from = m6_monotonic_ns();
+  pid = m6_proc_speaker(pid);
   snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
   out->error = n < 0 ? errno : 0;
   if (fd >= 0) close(fd);
-  if (n >= 0) out->held = held(pid);
+  if (n >= 0) {
+    text[n] = 0;
+    if (m6_heap_parse(text, out) != 0) out->error = ENODATA;
+    else by_mapping(pid, out);
+  }
   out->took_ns = m6_monotonic_ns() - from;
-  if (n < 0) return;
-  text[n] = 0;
-  if (m6_heap_parse(text, out) != 0) out->error = ENODATA;
 }
 
 static void *run(void *arg)

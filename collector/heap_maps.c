@@ -19,6 +19,11 @@ static void begin(struct m6_heap_maps *m, uint64_t start, uint64_t end, const ch
   m->last_guard = !file && !strncmp(mode, "---p", 4);
 }
 
+static void add(uint64_t *sum, uint64_t kib)
+{
+  if (kib < UINT64_MAX / 1024 - *sum / 1024) *sum += kib * 1024;
+}
+
 void m6_heap_maps_line(struct m6_heap_maps *m, const char *line)
 {
   uint64_t start, end, inode;
@@ -32,8 +37,13 @@ void m6_heap_maps_line(struct m6_heap_maps *m, const char *line)
     begin(m, start, end, mode, inode, name);
     return;
   }
-  if (!m->counts) return;
-  if ((sscanf(line, "Anonymous: %llu kB", &kib) == 1 || sscanf(line, "Swap: %llu kB", &kib) == 1) &&
-      kib < UINT64_MAX / 1024 - m->held / 1024)
-    m->held += kib * 1024;
+  uint64_t *sum = sscanf(line, "Anonymous: %llu kB", &kib) == 1 ? &m->anonymous
+                  : sscanf(line, "Swap: %llu kB", &kib) == 1    ? &m->swap
+                                                                : NULL;
+  if (sum) {
+    add(sum, kib);
+    if (m->counts) add(&m->held, kib);
+  } else if (sscanf(line, "Rss: %llu kB", &kib) == 1) {
+    add(&m->rss, kib);
+  }
 }

@@ -14,6 +14,8 @@
 
 struct m6_heap_maps {
   uint64_t held; /* bytes that are resident or swapped, in what may be the allocator's */
+  uint64_t rss, anonymous,
+    swap; /* bytes, of all mappings: read in the same pass, so that `held` is no more than the last two together */
   uint64_t last_end;
   int last_file, last_guard; /* what the mapping before this one was; it ended at last_end */
   int counts;                /* the lines that follow are of an allocator's mapping */

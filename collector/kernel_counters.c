@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kernel_counters_parts.h"
 #include "kernel_tasks.h"
@@ -16,12 +18,24 @@ M6_BLOB(counters);
 
 #define PROGRAMS M6_COUNTERS_PROGRAMS
 
-/* One table of tracepoints: the program's name without its ending, and whether it is for syscalls. */
+/* One table of tracepoints: the program's name without its ending, and when it is loaded. Wake-ups, which are as many as slices, only
+ * where the kernel does not keep itself how long a thread waited for a CPU. */
+enum when { ALWAYS, WITHOUT_SCHED_INFO, WITH_SYSCALLS };
 static const struct {
   const char *name;
-  int syscalls;
-} tracepoints[PROGRAMS] = {
-  {"m6_wakeup", 0}, {"m6_wakeup_new", 0}, {"m6_switch", 0}, {"m6_sys_enter", 1}, {"m6_sys_exit", 1}};
+  enum when when;
+} tracepoints[PROGRAMS] = {{"m6_wakeup", WITHOUT_SCHED_INFO},
+                           {"m6_wakeup_new", ALWAYS},
+                           {"m6_switch", ALWAYS},
+                           {"m6_sys_enter", WITH_SYSCALLS},
+                           {"m6_sys_exit", WITH_SYSCALLS}};
+
+/* CONFIG_SCHED_INFO: since Linux 5.14, whose names the programs know, it keeps what it shows here without being asked to. */
+static int keeps_sched_info(void) { return access("/proc/self/schedstat", F_OK) == 0; }
+static int is_loaded(enum when when, const struct m6_counters_options *o)
+{
+  return when == ALWAYS || (when == WITH_SYSCALLS ? o->syscalls : o->wakeups || !keeps_sched_info());
+}
 
 static uint64_t now_ns(void)
 {
@@ -77,10 +91,90 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
   snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
   if (slurp(text, sizeof text, path))
     sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
-  t->arrived = t->base[M6_SLICES];
+  t->arrived = (uint32_t)t->base[M6_SLICES];
   t->cause = task_cause(tgid, tid);
   memcpy(t->last, t->base, sizeof t->last);
   return 1;
+}
+
+/* ---- the table (bpf/counters.h) ---------------------------------------------------------------------------------- */
+
+#define TABLE_BYTES (M6_COUNTERS_THREADS * sizeof(struct m6_counters_thread))
+_Static_assert(TABLE_BYTES % 65536 == 0, "whole pages");
+
+static int map_tables(struct m6_counters_inside *in, struct m6_fault *fault)
+{
+  int protection = PROT_READ | PROT_WRITE;
+  in->table = mmap(NULL, TABLE_BYTES, protection, MAP_SHARED, m6_object_map(in->object, "m6_threads"), 0);
+  if (in->table == MAP_FAILED) in->table = NULL;
+  in->taken = in->table
+                ? mmap(NULL, sizeof *in->taken, protection, MAP_SHARED, m6_object_map(in->object, "m6_taken"), 0)
+                : MAP_FAILED;
+  if (in->taken == MAP_FAILED) in->taken = NULL;
+  return in->taken ? 0 : m6_fault_set(fault, errno, M6_AREA_BPF, "map", "the threads' counters");
+}
+
+static void unmap_tables(struct m6_counters_inside *in)
+{
+  if (in->table) munmap(in->table, TABLE_BYTES);
+  if (in->taken) munmap(in->taken, sizeof *in->taken);
+  in->table = NULL;
+  in->taken = NULL;
+}
+
+static uint32_t owner(const struct m6_counters_thread *e) { return __atomic_load_n(&e->tid, __ATOMIC_ACQUIRE); }
+
+static struct m6_counters_thread *find(const struct m6_counters_inside *in, uint32_t tid)
+{
+  for (uint32_t i = 0; i < M6_COUNTERS_PROBES; i++) {
+    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
+    if (owner(e) == tid) return e;
+  }
+  return NULL;
+}
+
+/* Back to nobody. */
+static void give_back(struct m6_counters_inside *in, struct m6_counters_thread *e)
+{
+  uint32_t at = (uint32_t)(e - in->table);
+  memset((char *)e + sizeof e->tid, 0, sizeof *e - sizeof e->tid);
+  __atomic_fetch_and(&in->taken->bits[at / 64], ~(1ull << at % 64), __ATOMIC_RELAXED);
+  __atomic_store_n(&e->tid, 0, __ATOMIC_RELEASE);
+}
+
+/* As the kernel's programs make one; but one of those may have made one of the same tid before this is done. The first of two is the
+ * one that is found, by both sides: the second goes. */
+static void put(struct m6_counters_inside *in, uint32_t tid, const struct m6_counters_thread *t)
+{
+  struct m6_counters_thread *mine = NULL;
+  if (find(in, tid)) return;
+  for (uint32_t i = 0; i < M6_COUNTERS_PROBES && !mine; i++) {
+    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
+    uint32_t none = 0;
+    if (__atomic_compare_exchange_n(&e->tid, &none, M6_COUNTERS_FILLED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+      mine = e;
+  }
+  if (!mine) return; /* no room is counted when its first event comes */
+  uint32_t at = (uint32_t)(mine - in->table);
+  memcpy((char *)mine + sizeof t->tid, (const char *)t + sizeof t->tid, sizeof *t - sizeof t->tid);
+  __atomic_fetch_or(&in->taken->bits[at / 64], 1ull << at % 64, __ATOMIC_RELAXED);
+  __atomic_store_n(&mine->tid, tid, __ATOMIC_SEQ_CST);
+  for (uint32_t i = 0, seen = 0; i < M6_COUNTERS_PROBES; i++) {
+    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
+    if (owner(e) == tid && seen++) give_back(in, e);
+  }
+}
+
+/* A copy of an entry: 0 when it is nobody's, or not ready. A program that writes is done in less than a microsecond. */
+static int copy(const struct m6_counters_thread *e, struct m6_counters_thread *out)
+{
+  for (int k = 0; k < 1000; k++) {
+    uint32_t before = __atomic_load_n(&e->writing, __ATOMIC_ACQUIRE);
+    memcpy(out, e, sizeof *out);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (!(before & 1) && __atomic_load_n(&e->writing, __ATOMIC_RELAXED) == before) break;
+  }
+  return out->tid && out->tid != M6_COUNTERS_FILLED && out->first_ns;
 }
 
 /* Threads that are there already, and may have no event for long. After the programs are attached: an entry that an event made
@@ -96,8 +190,7 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
     t.own = tasks[i].own;
     t.first_ns = t.out_ns = t.since_ns = now_ns();
     if (!task_readings(tgid, (pid_t)t.here, &t)) continue;
-    bpf_map_update_elem(in->threads_fd, &tasks[i].tid, &t,
-                        BPF_NOEXIST); /* no room is counted when its first event comes */
+    put(in, tasks[i].tid, &t);
   }
   free(tasks);
   return n < 0 ? -n : 0;
@@ -108,7 +201,7 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
 void m6_counters_calls_stop(struct m6_counters *c)
 {
   for (unsigned i = 0; i < sizeof tracepoints / sizeof *tracepoints; i++) {
-    if (!tracepoints[i].syscalls) continue;
+    if (tracepoints[i].when != WITH_SYSCALLS) continue;
     bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
     c->inside->links[i] = NULL;
   }
@@ -130,9 +223,8 @@ void m6_counters_close(struct m6_counters *c)
   if (in) {
     m6_counters_stop(c);
     m6_frames_close(&in->frames);
+    unmap_tables(in);
     m6_close_object(&in->object);
-    free(in->tids);
-    free(in->entries);
     free(in->call_keys);
     free(in->call_entries);
     free(in);
@@ -151,14 +243,12 @@ static struct m6_counters *allocate(const struct m6_counters_options *o)
     return NULL;
   }
   c->inside = in;
-  in->tids = calloc(M6_COUNTERS_THREADS, sizeof *in->tids);
-  in->entries = calloc(M6_COUNTERS_THREADS, sizeof *in->entries);
   c->threads = calloc(M6_COUNTERS_THREADS + 1, sizeof *c->threads);
   size_t calls = o->syscalls ? M6_COUNTERS_CALLS : 1;
   in->call_keys = calloc(calls, sizeof *in->call_keys);
   in->call_entries = calloc(calls, sizeof *in->call_entries);
   c->calls = calloc(calls + 2 * M6_COUNTERS_NUMBERS, sizeof *c->calls);
-  if (in->tids && in->entries && in->call_keys && in->call_entries && c->threads && c->calls) return c;
+  if (in->call_keys && in->call_entries && c->threads && c->calls) return c;
   m6_counters_close(c);
   return NULL;
 }
@@ -168,7 +258,8 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
                 enum m6_uprobe_kind kind, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  struct m6_counters_config config = {.targets = o->count, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
+  struct m6_counters_config config = {
+    .targets = o->count, .syscalls = !!o->syscalls, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
   memcpy(config.tgid, in->target_global, sizeof config.tgid);
   for (int i = 0; i < M6_COUNTERS_NUMBERS; i++) config.cause[i] = (uint8_t)m6_off_cause_of(i);
   M6_AUTO_OBJECT object = NULL;
@@ -182,7 +273,7 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
     snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
     p = bpf_object__find_program_by_name(object, name);
     if (!p) return m6_fault_set(fault, EINVAL, M6_AREA_BPF, "find", "program %s", name);
-    bpf_program__set_autoload(p, o->syscalls || !tracepoints[i].syscalls);
+    bpf_program__set_autoload(p, is_loaded(tracepoints[i].when, o));
   }
   if (!o->syscalls) bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "m6_calls"), 1);
   err = m6_frames_choose(&in->frames, object, kind, ending, fault);
@@ -193,11 +284,11 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   if (err) return err;
   in->object = object;
   object = NULL;
-  in->threads_fd = m6_object_map(in->object, "m6_threads");
   in->calls_fd = m6_object_map(in->object, "m6_calls");
   in->losses_fd = m6_object_map(in->object, "m6_losses");
   in->cpus = m6_possible_cpus();
-  for (int i = 0; i < PROGRAMS; i++) {
+  err = map_tables(in, fault);
+  for (int i = 0; i < PROGRAMS && !err; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
     p = bpf_object__find_program_by_name(in->object, name);
@@ -205,12 +296,12 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
     in->links[i] = bpf_program__attach(p);
     if (in->links[i]) continue;
     err = m6_fault_set(fault, errno, M6_AREA_BPF, "attach", "%s", name);
-    break;
   }
   if (!err) err = m6_frames_attach(&in->frames, in->object, kind, ending, fault);
   if (!err) return 0;
   m6_counters_stop(c);
   m6_frames_close(&in->frames);
+  unmap_tables(in);
   m6_close_object(&in->object);
   return err;
 }
@@ -353,9 +444,10 @@ static void add_call(struct m6_call_counters *sum, const struct m6_counters_call
 
 /* Ended threads give their room back when little is left; their totals go on in one row. A new thread that takes such a
  * tid in the moment between the read and this begins anew at its next event: what it did until then is lost. */
-static int fold(struct m6_counters_inside *in, uint32_t tid, const struct m6_thread_counters *t)
+static int fold(struct m6_counters_inside *in, struct m6_counters_thread *e, const struct m6_thread_counters *t)
 {
-  if (t->state != M6_COUNTERS_ENDED || bpf_map_delete_elem(in->threads_fd, &tid) != 0) return 0;
+  if (t->state != M6_COUNTERS_ENDED) return 0;
+  give_back(in, e);
   add(&in->past, t);
   in->past.tgid = t->tgid;
   in->past.state = M6_COUNTERS_ENDED;
@@ -383,16 +475,15 @@ static void read_calls(struct m6_counters *c, int calls, int tight)
   for (int i = 0; i < calls; i++) {
     struct m6_counters_call_key *k = &in->call_keys[i];
     uint32_t number = k->number & ~M6_COUNTERS_32BIT;
-    struct m6_counters_thread e = {.here = k->tid};
-    int found = 1;
-    if (tight || elsewhere) found = bpf_map_lookup_elem(in->threads_fd, &k->tid, &e) == 0;
+    const struct m6_counters_thread *e = tight || elsewhere ? find(in, k->tid) : NULL;
+    int found = e || !(tight || elsewhere);
     if (tight && !found && number < M6_COUNTERS_NUMBERS && bpf_map_delete_elem(in->calls_fd, k) == 0) {
       if (number != k->number) number += M6_COUNTERS_NUMBERS;
       add_call(&in->past_calls[number], &in->call_entries[i], k->number);
       continue;
     }
     struct m6_call_counters *out = &c->calls[c->call_count++];
-    *out = (struct m6_call_counters){.tid = found ? (pid_t)e.here : 0};
+    *out = (struct m6_call_counters){.tid = e ? (pid_t)e->here : found ? (pid_t)k->tid : 0};
     add_call(out, &in->call_entries[i], k->number);
   }
   for (int i = 0; i < 2 * M6_COUNTERS_NUMBERS; i++)
@@ -404,8 +495,8 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
   struct m6_counters_inside *in = c->inside;
   uint64_t now = now_ns();
   if (!last && c->read_ns && now - c->read_ns < M6_COUNTERS_READ_MS * 1000000ull) return EAGAIN;
-  int n = read_table(in->threads_fd, in->tids, sizeof *in->tids, in->entries, sizeof *in->entries, M6_COUNTERS_THREADS);
-  if (n < 0) return m6_fault_set(fault, n, M6_AREA_BPF, "read", "the threads' counters");
+  int n = 0;
+  for (size_t w = 0; w < M6_COUNTERS_THREADS / 64; w++) n += __builtin_popcountll(in->taken->bits[w]);
   int calls = 0, tight = n > M6_COUNTERS_THREADS / 4 * 3;
   if (in->syscalls) {
     calls = read_table(in->calls_fd, in->call_keys, sizeof *in->call_keys, in->call_entries, sizeof *in->call_entries,
@@ -415,15 +506,14 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
   tight |= calls > M6_COUNTERS_CALLS / 4 * 3;
   c->read_ns = now = now_ns();
   c->thread_count = c->call_count = 0;
-  for (int i = 0; i < n; i++) {
-    struct m6_counters_thread *e = &in->entries[i];
-    /* Caught while it was written: by itself, a few times; a thread switches far less often than this is read. */
-    for (int k = 0; k < 8 && e->done != e->begun; k++) bpf_map_lookup_elem(in->threads_fd, &in->tids[i], e);
-    struct m6_thread_counters *t = &c->threads[c->thread_count];
-    convert(in, e, now, t);
-    if (tight && fold(in, in->tids[i], t)) in->tids[i] = 0;
-    else c->thread_count++;
-  }
+  for (uint32_t w = 0; w < M6_COUNTERS_THREADS / 64; w++)
+    for (uint64_t bits = __atomic_load_n(&in->taken->bits[w], __ATOMIC_ACQUIRE); bits; bits &= bits - 1) {
+      struct m6_counters_thread *place = &in->table[w * 64 + (uint32_t)__builtin_ctzll(bits)], e;
+      struct m6_thread_counters *t = &c->threads[c->thread_count];
+      if (!copy(place, &e)) continue;
+      convert(in, &e, now, t);
+      if (!tight || !fold(in, place, t)) c->thread_count++;
+    }
   if (in->past.lives) c->threads[c->thread_count++] = in->past;
   read_calls(c, calls, tight);
   uint64_t by_cpu[in->cpus];

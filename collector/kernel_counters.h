@@ -7,7 +7,8 @@
  *   m6_counters_close(c);
  *
  * Promise: all counts begin at open, are the kernel's own, and never go back; a thread's stay when it ends. On + off + waiting =
- * the time since the thread was first seen, always; how the time since its last switch divides is settled at the next. Nothing wakes the reader; a read is two or three system calls. What was not counted for lack of
+ * the time since the thread was first seen, always; how the time since its last switch divides is settled at the next: until then
+ * what it waited for a CPU is part of off. Nothing wakes the reader; a read is a few system calls at most. What was not counted for lack of
  * room is counted in `lost`. Everything closes with the handle, links first, and with the process.
  * Needs CAP_BPF and CAP_PERFMON. Syscalls are counted only when asked for: that taxes every process of the machine.
  * Times in ns. One handle, one thread. Calls kernel_object and libbpf; reads /proc of the processes once, and for threads that had no event yet.
@@ -36,6 +37,9 @@ struct m6_counters_options {
   unsigned count;     /* 1 .. M6_COUNTERS_TARGETS */
   int syscalls;       /* count syscalls, too */
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
+  int
+    wakeups; /* 1: see each wake-up even where the kernel keeps the wait for a CPU itself: then a thread that was woken and has not
+                       * run yet is waiting already, and not off until it runs; each costs as much as a switch */
   enum m6_frames_by frames;
   int frames_pmu;          /* 1: by perf events even where a uprobe_multi link would do */
   const char *shim;        /* M6_FRAMES_SHIM: the file; NULL: the one that the process has mapped */

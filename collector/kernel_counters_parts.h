@@ -11,7 +11,7 @@
 #include "kernel_uprobe.h"
 
 #define M6_COUNTERS_PROGRAMS 5
-#define M6_FRAMES_PLACES 2 /* a present's entry and its return */
+#define M6_FRAMES_PLACES 2 /* where a present begins, and where it is corrected */
 
 /* What was told of a thread last: readings are kept from going back (kernel_frames.c). */
 struct m6_frames_told;
@@ -25,18 +25,19 @@ struct m6_counters_frames {
   struct ring_buffer *ring;
   void (*each)(const struct m6_kernel_frame *, void *);
   void *arg;
+  int handed, stopped;
   struct m6_frames_told *told;
 };
 
 struct m6_counters_inside {
   struct bpf_object *object;
   struct bpf_link *links[M6_COUNTERS_PROGRAMS];
-  int threads_fd, calls_fd, losses_fd;
+  int calls_fd, losses_fd;
+  struct m6_counters_thread *table; /* the kernel's, mapped */
+  struct m6_counters_taken *taken;
   int cpus, syscalls;
   struct m6_counters_frames frames;
   /* what a read is made of */
-  uint32_t *tids;
-  struct m6_counters_thread *entries;
   struct m6_counters_call_key *call_keys;
   struct m6_counters_call *call_entries;
   uint32_t target_here[M6_COUNTERS_TARGETS], target_global[M6_COUNTERS_TARGETS]; /* the same processes */

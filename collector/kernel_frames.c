@@ -15,13 +15,14 @@
 
 #define SHIM "libmach6.so"
 
-/* One table: the program's name without its ending, when it is used, and the shim's place (preload/frame_probe.S). */
+/* One table: the program's name without its ending, when it is used, and the shim's place (preload/frame_probe.S). The correction's
+ * comes first: nothing is told before it can be put right. */
 static const struct {
   const char *program;
   enum m6_frames_by by;
   const char *symbol;
-} probes[] = {{"m6_frame_entry", M6_FRAMES_SHIM, "mach6_probe_entered"},
-              {"m6_frame_return", M6_FRAMES_SHIM, "mach6_probe_returned"},
+} probes[] = {{"m6_frame_correct", M6_FRAMES_SHIM, "mach6_probe_corrected"},
+              {"m6_frame_entry", M6_FRAMES_SHIM, "mach6_probe_entered"},
               {"m6_frame_place", M6_FRAMES_PLACE, NULL}};
 #define PROBES (sizeof probes / sizeof *probes)
 
@@ -108,6 +109,7 @@ int m6_frames_attach(struct m6_counters_frames *f, struct bpf_object *object, en
 void m6_frames_detach(struct m6_counters_frames *f)
 {
   if (f->by == M6_FRAMES_NONE) return;
+  f->stopped = 1;
   for (int i = 0; i < M6_FRAMES_PLACES; i++) {
     m6_close_fd(&f->links[i]);
     m6_close_fd(&f->events[i]);
@@ -127,6 +129,7 @@ struct m6_frames_told {
   uint32_t own_tid;
   uint64_t first_ns; /* when the thread's readings began: another beginning is another thread */
   struct m6_kernel_reading last;
+  struct m6_kernel_frame begun; /* a present that may yet be corrected; number 0: none */
   UT_hash_handle hh;
 };
 
@@ -159,25 +162,60 @@ static void keep_rising(struct m6_frames_told *told, struct m6_kernel_reading *r
   told->last = *r;
 }
 
+static void hand_out(struct m6_counters_frames *f, const struct m6_kernel_frame *frame)
+{
+  if (frame->number == 0) return;
+  f->handed++;
+  if (f->each) f->each(frame, f->arg);
+}
+
+/* The present that began is what it was said to be: nothing else came before the thread's next one, or it is the last. */
+static void stands(struct m6_counters_frames *f, struct m6_frames_told *told)
+{
+  hand_out(f, &told->begun);
+  told->begun.number = 0;
+}
+
+static struct m6_frames_told *told_of(struct m6_counters_frames *f, uint32_t own_tid)
+{
+  struct m6_frames_told *told;
+  HASH_FIND(hh, f->told, &own_tid, sizeof own_tid, told);
+  if (told) return told;
+  if (HASH_COUNT(f->told) > M6_COUNTERS_THREADS) { /* more than have entries: most are gone */
+    for (told = f->told; told; told = told->hh.next) stands(f, told);
+    M6_HASH_FREE(f->told, free);
+  }
+  if ((told = calloc(1, sizeof *told)) == NULL) return NULL;
+  told->own_tid = own_tid;
+  HASH_ADD(hh, f->told, own_tid, sizeof told->own_tid, told);
+  return told;
+}
+
 static int hear(void *arg, void *data, size_t size)
 {
   struct m6_counters_frames *f = arg;
-  struct m6_kernel_frame frame;
-  struct m6_frames_told *told;
-  if (size < sizeof frame || !f->each) return 0;
-  memcpy(&frame, data, sizeof frame);
-  if (HASH_COUNT(f->told) > M6_COUNTERS_THREADS)
-    M6_HASH_FREE(f->told, free); /* more than have entries: most are gone */
-  HASH_FIND(hh, f->told, &frame.own_tid, sizeof frame.own_tid, told);
-  if (!told && (told = calloc(1, sizeof *told))) {
-    told->own_tid = frame.own_tid;
-    HASH_ADD(hh, f->told, own_tid, sizeof told->own_tid, told);
+  struct m6_frame_record r;
+  if (size < sizeof r) return 0;
+  memcpy(&r, data, sizeof r);
+  struct m6_frames_told *told = told_of(f, r.frame.own_tid);
+  if (told == NULL) {
+    if (r.told != M6_FRAME_CORRECTED) hand_out(f, &r.frame);
+    return 0;
   }
-  if (told) {
-    keep_rising(told, &frame.entry);
-    keep_rising(told, &frame.ret);
+  struct m6_kernel_frame *begun = &told->begun;
+  if (r.told == M6_FRAME_CORRECTED) {
+    if (begun->number == 0) return 0; /* its beginning was not told */
+    begun->stream = r.frame.stream;
+    begun->number = r.frame.number;
+    stands(f, told);
+    return 0;
   }
-  f->each(&frame, f->arg);
+  /* One that never returned, or whose correction found no room, gave its number to the next. */
+  if (r.told == M6_FRAME_BEGAN && begun->stream == r.frame.stream && begun->number == r.frame.number) begun->number = 0;
+  stands(f, told);
+  keep_rising(told, &r.frame.entry);
+  if (r.told == M6_FRAME_BEGAN) *begun = r.frame;
+  else hand_out(f, &r.frame);
   return 0;
 }
 
@@ -187,7 +225,11 @@ int m6_counters_frames(struct m6_counters *c, void (*each)(const struct m6_kerne
   if (!f->ring) return 0;
   f->each = each;
   f->arg = arg;
-  return ring_buffer__consume(f->ring);
+  f->handed = 0;
+  int err = ring_buffer__consume(f->ring);
+  if (f->stopped)
+    for (struct m6_frames_told *told = f->told; told; told = told->hh.next) stands(f, told);
+  return err < 0 ? err : f->handed;
 }
 
 uint64_t m6_counters_frames_lost(const struct m6_counters *c)

@@ -340,6 +340,14 @@ void m6_samples_pause(struct m6_samples *s, int pause)
     ioctl(s->events.fd[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
 }
 
+void m6_samples_weight(struct m6_samples *s, uint32_t weight)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  m6_sample_weigh(&s->weights, (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec, weight);
+  if (s->state) __atomic_store_n(&s->state->weight, weight, __ATOMIC_RELEASE);
+}
+
 void m6_samples_stop(struct m6_samples *s)
 {
   if (s->stopped) return;

@@ -32,7 +32,7 @@
  *     open now; then apply the record.
  *     at the end of the thread's records: the samples that remain go to the scope that is open then.
  * sample_join.h keeps the samples until they are asked for. A scope's self count = samples that fell to it, its total =
- * these and its descendants'; times the period = CPU time. A record's clock is read a few ns before it is published; a
+ * these and its descendants', each with its weight; times the period = CPU time. A record's clock is read a few ns before it is published; a
  * sample between the two falls on the wrong side of an edge, once in 10^6.
  *
  * Errors: 0 or an errno. One thread. May use bpf/, shm/budget.h, kernel_object.h, kernel_fault.h; nothing else of the collector.
@@ -46,6 +46,7 @@
 
 #include "../bpf/samples.h"
 #include "kernel_fault.h"
+#include "sample_weight.h"
 
 enum m6_samples_tier { M6_SAMPLES_OFF, M6_SAMPLES_BPF, M6_SAMPLES_PERF };
 
@@ -75,9 +76,11 @@ struct m6_sample {
   uint64_t time_ns;
   uint64_t user, kernel; /* stack ids */
   uint32_t tid;
+  uint32_t weight; /* periods that it stands for: see m6_samples_weight */
 };
 struct m6_sample_total {
-  uint64_t count, user, kernel;
+  uint64_t count; /* the weights of its samples: periods, which without a step is samples */
+  uint64_t user, kernel;
   uint32_t tid;
 };
 
@@ -98,6 +101,7 @@ struct m6_samples_status {
   uint32_t period_us;
   uint32_t threads;       /* that had an event of their own at the start */
   uint64_t samples;       /* taken, all of them */
+  uint64_t periods;       /* the sum of their weights: times the period, the CPU time that they stand for */
   uint64_t lost;          /* of these, not in the totals: no room, or the kernel's buffer was full */
   uint64_t lost_stacks;   /* stacks not kept: their samples count under M6_STACK_LOST */
   uint64_t lost_retained; /* samples that were overwritten before a poll came: in the totals, but without a time */
@@ -131,6 +135,8 @@ uint64_t m6_samples_ring_bytes(const struct m6_samples *s);
 void m6_samples_stop(struct m6_samples *s);
 /* No samples until it is taken back; threads that are born meanwhile follow. */
 void m6_samples_pause(struct m6_samples *s, int pause);
+/* Each sample that is taken from now on stands for so many periods: who samples for one part in n of the time says n. */
+void m6_samples_weight(struct m6_samples *s, uint32_t weight);
 void m6_samples_close(struct m6_samples *s);
 const char *m6_samples_tier_name(enum m6_samples_tier tier);
 

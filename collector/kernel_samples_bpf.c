@@ -82,6 +82,7 @@ int m6_samples_bpf_open(struct m6_samples *s)
   uint64_t dev, ino;
   m6_samples_pidns(s->o.pid, &dev, &ino);
   s->state->retained = s->o.retained;
+  s->state->weight = 1;
   s->state->ns_dev = dev, s->state->ns_ino = ino;
   s->st.kernel_mode = !(s->o.flags & M6_SAMPLES_WITHOUT_KERNEL);
   e = m6_samples_attach(s, open_one);
@@ -94,7 +95,8 @@ static int copy_entry(struct m6_samples *s, uint64_t number, struct m6_sample *o
   volatile struct m6_bpf_sample *e = &s->ring[number % s->o.retained];
   *seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
   if (*seq != number + 1) return 0;
-  *out = (struct m6_sample){.time_ns = e->time_ns, .user = e->user, .kernel = e->kernel, .tid = e->tid};
+  *out = (struct m6_sample){
+    .time_ns = e->time_ns, .user = e->user, .kernel = e->kernel, .tid = e->tid, .weight = e->weight};
   __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the copy is made before seq is read again */
   *seq = __atomic_load_n(&e->seq, __ATOMIC_RELAXED);
   return *seq == number + 1;
@@ -155,6 +157,7 @@ int m6_samples_bpf_thread(struct m6_samples *s, uint32_t tid, char name[16])
 void m6_samples_bpf_status(const struct m6_samples *s, struct m6_samples_status *out)
 {
   out->samples = s->state->samples;
+  out->periods = s->state->periods;
   out->lost = s->state->lost_counts;
   out->lost_stacks = s->state->lost_stacks;
 }

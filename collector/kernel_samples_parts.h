@@ -45,6 +45,7 @@ struct m6_samples {
   struct m6_samples_status st;
   struct m6_events events;
   int stopped;
+  struct m6_sample_weights weights;
   clockid_t clock; /* the target's CPU time */
   uint64_t cpu_begun;
   uint32_t polls;

@@ -243,7 +243,7 @@ static void count(struct m6_samples *s, const struct m6_sample *x)
     c->key = key;
     HASH_ADD(hh, s->counts, key, sizeof c->key, c);
   }
-  c->count++;
+  c->count += x->weight;
 }
 
 static void retain(struct m6_samples *s, const struct m6_sample *x)
@@ -291,10 +291,12 @@ static void take_sample(struct m6_samples *s, const uint64_t *f, uint32_t n)
   }
   if (s->o.unwind) depth[1] = unwind(s, f + 4 + frames, n - 4 - frames, stack[1]);
   struct m6_known_thread *t = thread_of(s, (uint32_t)(f[1] >> 32));
-  struct m6_sample x = {.time_ns = f[2], .tid = t ? t->tid : (uint32_t)(f[1] >> 32)};
+  struct m6_sample x = {
+    .time_ns = f[2], .tid = t ? t->tid : (uint32_t)(f[1] >> 32), .weight = m6_sample_weight(&s->weights, f[2])};
   x.kernel = keep(s, stack[0], depth[0]);
   x.user = keep(s, stack[1], depth[1]);
   s->st.samples++;
+  s->st.periods += x.weight;
   count(s, &x);
   retain(s, &x);
 }
@@ -316,6 +318,7 @@ static void take(struct m6_samples *s, const struct perf_event_header *h, const 
     take_sample(s, f, n);
   } else if (type == PERF_RECORD_LOST && n >= 2) {
     s->st.samples += f[1];
+    s->st.periods += f[1] * m6_sample_weight(&s->weights, UINT64_MAX); /* they have no time: as it is now */
     s->st.lost += f[1];
   } else if (type == PERF_RECORD_COMM) {
     take_name(s, f, n);

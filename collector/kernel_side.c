@@ -120,7 +120,8 @@ struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *o)
   struct m6_kernel_side *k = calloc(1, sizeof *k);
   if (k == NULL) return NULL;
   k->pid = o->pid;
-  k->level = o->level;
+  k->level = k->level_now = o->level;
+  k->duty = 1;
   k->frame_place = o->frame_place;
   k->shim = o->shim;
   k->join = m6_join_new();
@@ -138,6 +139,11 @@ void m6_kernel_changed(struct m6_kernel_side *k)
   k->uncovered = 1;
   k->refreshes = 0;
   k->refreshed_ns = 0;
+}
+
+void m6_kernel_modules(struct m6_kernel_side *k, void (*each)(void *, const struct m6_sym_module *), void *arg)
+{
+  if (k && is_open(k, 0) && k->symbols) m6_symbols_met(k->symbols, each, arg);
 }
 
 /* ---- polling ----------------------------------------------------------------------------------------------------- */
@@ -191,7 +197,7 @@ static void sampled(void *arg, const struct m6_sample *s)
   if (n && k->symbols && !k->uncovered && !m6_symbols_covers(k->symbols, ip[0])) k->uncovered = 1;
   if (k->join) m6_join_add(k->join, s);
   struct m6_kernel_thread *t = take_place(&k->seen, s->tid);
-  if (t) t->samples++;
+  if (t) t->samples += s->weight;
 }
 
 static void learn_name(struct m6_kernel_side *k, uint32_t tid)

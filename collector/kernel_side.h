@@ -116,6 +116,8 @@ struct m6_kernel_side {
   struct m6_profile *profile;
   struct m6_kernel_view *view;
   int stopped, paused;
+  uint32_t level_now;   /* the governor's: `level` or lower */
+  uint32_t duty, looks; /* samples are taken in one look of so many; looks at this duty */
   struct m6_kernel_measured measured;
 };
 
@@ -133,11 +135,15 @@ void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
 /* Nothing is counted or sampled any more; the last readings are taken. */
 void m6_kernel_stop(struct m6_kernel_side *k);
-/* kernel_side_level.c: what the governor's level leaves; `pause`: no CPU samples for now. Cheap when nothing changed. */
-void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, int pause);
+/* kernel_side_level.c: what the governor's rung leaves. To be called at each look, which are as long as each other. */
+void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval);
+/* CPU samples are taken in one look of so many on that rung, where their events have this period. */
+uint32_t m6_kernel_duty(uint32_t period_us, uint32_t level, uint32_t interval);
 uint32_t m6_kernel_period(int full); /* between two samples of a thread, us: what the budgets leave */
 void m6_kernel_budgets(const struct m6_kernel_side *k, uint64_t frames_lost); /* says what is used of them */
 void m6_kernel_close(struct m6_kernel_side *k);
+/* The files that CPU samples led through, as far as they were looked at. */
+void m6_kernel_modules(struct m6_kernel_side *k, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
 void m6_kernel_refuse(struct m6_kernel_side *k, enum m6_kernel_part part, const struct m6_fault *fault);
 /* The thread's name as it was last seen; "" when it never was. */
 const char *m6_kernel_name(const struct m6_kernel_side *k, uint32_t tid);

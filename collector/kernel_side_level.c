@@ -1,24 +1,39 @@
 /* kernel_side_level.c - less from the kernel, when the governor says so. See kernel_side.h.
  *
  * Below level full nothing is counted at system calls any more; below lite nothing at all. What was detached stays so: a thread that was
- * in a call meanwhile would be charged for all of it. With the interval doubled CPU samples are taken in every other period of
- * the caller's, which for many of them is the same, and holds for threads to come as well.
+ * in a call meanwhile would be charged for all of it. CPU samples are taken in one look out of so many, and stand for as many periods
+ * each: an event's period does not reach threads that inherited it, a pause does, and threads to come follow.
  */
 #include "budgets.h"
 #include "kernel_side.h"
 
-void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, int pause)
+uint32_t m6_kernel_duty(uint32_t period_us, uint32_t level, uint32_t interval)
+{
+  uint32_t wanted = m6_kernel_period(level == M6_LEVEL_FULL);
+  uint32_t looks = period_us < wanted ? (wanted + period_us - 1) / period_us : 1; /* opened at full, now at lite */
+  return looks * interval;
+}
+
+void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval)
 {
   if (k == NULL || k->opening || k->stopped) return;
   if (level == M6_LEVEL_MEMORY) {
     m6_kernel_stop(k);
     return;
   }
+  k->level_now = level;
   if (level < M6_LEVEL_FULL && k->counters) m6_counters_calls_stop(k->counters);
-  if (k->samples && k->paused != pause) {
-    m6_samples_pause(k->samples, pause);
-    k->paused = pause;
+  if (k->samples == NULL) return;
+  uint32_t duty = m6_kernel_duty(k->sampling.period_us, level, interval);
+  if (duty != k->duty) {
+    m6_samples_weight(k->samples, duty);
+    k->duty = duty;
+    k->looks = 0;
   }
+  int pause = k->looks++ % duty != 0;
+  if (k->paused == pause) return;
+  m6_samples_pause(k->samples, pause);
+  k->paused = pause;
 }
 
 uint32_t m6_kernel_period(int full)
@@ -33,11 +48,16 @@ void m6_kernel_budgets(const struct m6_kernel_side *k, uint64_t frames_lost)
   if (k == NULL || k->opening) return;
   const struct m6_samples_status *s = &k->sampling;
   uint64_t rings = k->have_frames ? M6_FRAMES_RING_BYTES : 0;
-  if (k->switching.switches) rings += m6_switches_ring_bytes(k->switching.switches);
+  if (k->switching.switches) {
+    rings += m6_switches_ring_bytes(k->switching.switches);
+    frames_lost += m6_switches_dropped(k->switching.switches);
+  }
   if (k->samples) {
     rings += m6_samples_ring_bytes(k->samples);
-    m6_budget_use(k->level == M6_LEVEL_FULL ? M6_BUDGET_SAMPLES_FULL : M6_BUDGET_SAMPLES_LITE,
-                  (1000000u + s->period_us / 2) / s->period_us);
+    uint32_t us = s->period_us * k->duty;
+    for (int full = 0; full < 2; full++) /* a level that was left uses nothing any more */
+      m6_budget_use(full ? M6_BUDGET_SAMPLES_FULL : M6_BUDGET_SAMPLES_LITE,
+                    full == (k->level_now == M6_LEVEL_FULL) && !k->stopped ? (1000000u + us / 2) / us : 0);
     m6_budget_use(M6_BUDGET_SAMPLES_PERIOD, s->period_us / 1000u);
   }
   m6_budget_use(M6_BUDGET_KERNEL_RING, rings);

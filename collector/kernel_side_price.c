@@ -10,7 +10,7 @@
 #define PROBE_NS 1400.0
 #define SAMPLE_NS 50000.0 /* most of it is the virtual machine's timer */
 #define STACK_NS 65000.0  /* a sample whose stack is copied */
-#define SWITCH_NS 700.0   /* a slice, by programs: its wake-up, its way in and out */
+#define SWITCH_NS 700.0   /* a slice, by programs: its way in and out */
 #define CALL_NS 1100.0    /* a system call, by programs */
 #define READING_NS 1100.0 /* what a present's program does, beside its hit */
 
@@ -29,7 +29,7 @@ struct m6_kernel_price m6_kernel_prices(const struct m6_kernel_measured *m, int 
     .record_ns = RECORD_NS * machine / 2,
     .switch_ns = SWITCH_NS * machine,
     .call_ns = CALL_NS * machine,
-    .boundary_ns = 2 * (PROBE_NS * scaled(m->probe, PROBE_NS) + READING_NS * machine),
+    .boundary_ns = PROBE_NS * scaled(m->probe, PROBE_NS) + READING_NS * machine,
     .sample_ns = unwound ? stack : sample,
   };
 }

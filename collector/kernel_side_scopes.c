@@ -16,8 +16,8 @@ static void credit_until(void *arg, struct m6_capture *c, struct m6_thread *t, u
   struct m6_kernel_side *k = arg;
   struct m6_sample s;
   while (t->sample_at < clock && m6_join_take(k->join, t->tid, UINT64_MAX, &s)) {
-    if (present) k->in_presents++;
-    else m6_scope_sample(t);
+    if (present) k->in_presents += s.weight;
+    else m6_scope_sample(t, s.weight);
     t->sample_at = next_sample(k, c, t->tid);
   }
 }
@@ -41,9 +41,9 @@ void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c)
     struct m6_thread *t = c->rings[i].thread;
     if (t == NULL) continue;
     t->sample_at = UINT64_MAX;
-    while (m6_join_take(k->join, t->tid, UINT64_MAX, &s)) m6_scope_sample(t);
+    while (m6_join_take(k->join, t->tid, UINT64_MAX, &s)) m6_scope_sample(t, s.weight);
   }
-  while (m6_join_take_any(k->join, &s)) k->elsewhere++;
+  while (m6_join_take_any(k->join, &s)) k->elsewhere += s.weight;
   m6_kernel_switches_settle(k);
 }
 

@@ -68,7 +68,6 @@ void m6_kernel_switches_settle(struct m6_kernel_side *k)
     struct m6_kernel_frame f = {.tid = p->tid, .own_tid = p->tid, .stream = p->stream, .number = p->number};
     if (p->ns < m6_switches_began(w->switches)) continue;
     if (m6_switches_at(w->switches, p->tid, p->ns, &f.entry, &f.lives)) {
-      f.ret = f.entry;
       m6_kernel_boundary(&f, k);
     } else {
       w->lost++;

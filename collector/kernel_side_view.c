@@ -236,6 +236,7 @@ static void put_samples(struct m6_kernel_view *v, int final)
   if (k->samples == NULL) return;
   m6_samples_status(k->samples, &k->sampling);
   v->head.samples_taken = k->sampling.samples;
+  v->head.samples_periods = k->sampling.periods;
   v->head.samples_lost = k->sampling.lost;
   v->head.stacks_lost = k->sampling.lost_stacks;
   v->head.samples_late = k->sampling.lost_retained + (k->join ? m6_join_refused(k->join) : 0);
@@ -313,7 +314,7 @@ static void put_node_samples(const struct m6_kernel_side *k, struct m6_capture *
   memset(to, 0, h->sample_count * sizeof *to);
   for (uint32_t i = 0; i < t->bump; i++)
     if ((i == 0 || t->nodes[i].out != 0) && t->nodes[i].out < s->node_count) to[t->nodes[i].out] += t->nodes[i].samples;
-  struct m6_thread *p = c->presenter; /* the open frame's: as publish.c's add_open */
+  struct m6_thread *p = c->presenter; /* the open frame's: as m6_put_open */
   if (p == NULL || !p->presenting) return;
   to[t->nodes[t->frame].out] += t->nodes[p->top].samples;
   for (uint32_t i = t->nodes[p->top].touched_next; i != 0; i = t->nodes[i].touched_next) {
@@ -412,7 +413,8 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
     v->head.faults_user_only = (uint32_t)k->faults.user_only;
   }
   if (k->counters)
-    for (int i = 0; i < M6_COUNTERS_LOSSES; i++) v->head.counters_lost += k->counters->lost[i];
+    for (int i = 0; i < M6_COUNTERS_LOSSES; i++)
+      if (i != M6_LOST_FRAMES) v->head.counters_lost += k->counters->lost[i]; /* those are told by themselves */
   if (k->have_frames) v->head.frames_lost = m6_counters_frames_lost(k->counters);
   if (k->switching.switches) {
     v->head.frames_lost = k->switching.lost;

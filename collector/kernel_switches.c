@@ -38,7 +38,7 @@ struct m6_switches {
   uint32_t count, next, sorted; /* batch[next .. count) is to come; in order up to `sorted` */
   uint64_t start_ns, known_ns, done_ns;
   uint64_t ring_from_ns; /* of the ring that is read: nothing was lost before */
-  uint64_t taken, lost, torn;
+  uint64_t taken, lost, torn, dropped;
   uint32_t losses;
   int same_namespace, stopped;
 };
@@ -283,6 +283,7 @@ static void take(struct m6_samples *base, const struct perf_event_header *h, con
     add(s, ns, (uint32_t)(f[1] & UINT32_MAX), EXITED);
   } else if (h->type == PERF_RECORD_LOST && n >= 4) {
     s->lost += f[1];
+    s->dropped += f[1];
     add(s, s->ring_from_ns, 0, LOSS); /* it began after that, and ended before this */
     add(s, ns, 0, LOSS);
   } else {
@@ -315,4 +316,5 @@ uint64_t m6_switches_began(const struct m6_switches *s) { return s->start_ns; }
 uint64_t m6_switches_known(const struct m6_switches *s) { return s->known_ns; }
 uint64_t m6_switches_taken(const struct m6_switches *s) { return s->taken; }
 uint64_t m6_switches_ring_bytes(const struct m6_switches *s) { return m6_samples_ring_bytes(&s->base); }
+uint64_t m6_switches_dropped(const struct m6_switches *s) { return s->dropped; }
 uint64_t m6_switches_lost(const struct m6_switches *s) { return s->lost + s->torn; }

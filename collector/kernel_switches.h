@@ -39,7 +39,8 @@ void m6_switches_until(struct m6_switches *s, uint64_t ns);
 const struct m6_thread_counters *m6_switches_rows(struct m6_switches *s, uint32_t *count);
 uint64_t m6_switches_taken(const struct m6_switches *s);
 uint64_t m6_switches_ring_bytes(const struct m6_switches *s);
-uint64_t m6_switches_lost(const struct m6_switches *s); /* records, and pairs of which one half is missing */
+uint64_t m6_switches_dropped(const struct m6_switches *s); /* records that found their ring full */
+uint64_t m6_switches_lost(const struct m6_switches *s);    /* records, and pairs of which one half is missing */
 /* Nothing is recorded any more; what was can still be read, all of it. */
 void m6_switches_stop(struct m6_switches *s);
 void m6_switches_close(struct m6_switches *s); /* NULL is fine */

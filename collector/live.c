@@ -1,4 +1,6 @@
-/* live.c - the live-stats file and the final descriptor. See publish.h. */
+/* live.c - the live-stats file and the final descriptor. See live.h. */
+#include "live.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../shm/layout.h"
 #include "../shm/seqlock.h"
 #include "guard.h"
-#include "publish.h"
 
 #define FILE_BYTES (M6_STATS_PLACES_OFFSET + 2u * (size_t)M6_SNAPSHOT_LIVE_MAX)
 #define RESERVE_STEP 65536u /* tmpfs pages are reserved so many bytes at a time */

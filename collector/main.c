@@ -39,7 +39,7 @@ enum {
 static const struct argp_option options[] = {
   {"pid", KEY_PID, "N", 0, "Capture the process N", 1},
   {"name", KEY_NAME, "GLOB", 0, "Capture the one target whose program name matches", 1},
-  {"wait", KEY_WAIT, "GLOB", 0, "The same, but wait until there is one", 1},
+  {"wait", KEY_WAIT, "GLOB", 0, "As --name, but wait until there is one", 1},
   {"ttl", KEY_TTL, "S", 0, "End after S seconds, 1 to 300 (default 300)", 2},
   {"level", KEY_LEVEL, "LEVEL", 0, "How much is collected: memory (default), lite or full", 2},
   {"sessions", KEY_SESSIONS, "N", 0, "A chain of N sessions that follow each other without a gap, for soaks", 2},
@@ -51,7 +51,8 @@ static const struct argp_option options[] = {
   {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
   {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
    "Which code allocates, from a sample in so many bytes (512K): 16 to 256M, with K or M", 2},
-  {"every-allocation", KEY_EVERY, NULL, 0, "The same from every allocation: for small programs and short times", 2},
+  {"every-allocation", KEY_EVERY, NULL, 0, "As --sites, but from every allocation: for small programs and short times",
+   2},
   {"quiet", KEY_QUIET, NULL, 0, "Say nothing but errors", 3},
   {"verbose", KEY_VERBOSE, NULL, 0, "Say more", 3},
   {"run", KEY_RUN, "TOKEN", 0, "For `mach6 run`: capture what carries this token (hex); --pid is the direct child", 4},

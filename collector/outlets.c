@@ -11,21 +11,6 @@
 #include "session.h"
 #include "site_publish.h"
 
-const char *m6_end_words(uint32_t reason)
-{
-  static const char *const words[] = {
-    [M6_END_NONE] = "it never began",
-    [M6_END_OFF] = "by request",
-    [M6_END_TTL] = "its time was up",
-    [M6_END_EXIT] = "the target exited",
-    [M6_END_EXEC] = "the target executed another program",
-    [M6_END_COLLECTOR_LOST] = "the target missed the collector's heartbeat",
-    [M6_END_FAILURE] = "the target's memory is not valid",
-    [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
-  };
-  return reason < sizeof words / sizeof words[0] ? words[reason] : "for a reason that this collector does not know";
-}
-
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
@@ -115,6 +100,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
     .room = kind == M6_SNAPSHOT_LIVE ? M6_SNAPSHOT_LIVE_MAX : o->room,
   };
   if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish, m6_site_publish_maps};
+  if (i->sites || i->kernel) out.modules = (struct m6_module_view){i, m6_modules_of_image};
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;

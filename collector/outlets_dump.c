@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +60,6 @@ void m6_outlets_dump_final(struct m6_outlets *o)
   const char *path = o->options->out;
   struct m6_dump *d;
   if (path == NULL) return;
-  signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error like others */
   m6_outlets_dump_end(o);
   int e = m6_dump_begin(o->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)}, &d);
   if (e) {
@@ -81,7 +79,6 @@ int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_se
   if (x->dump) return EBUSY;
   if (x->block == NULL && (x->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX)) == NULL) return ENOMEM;
   if ((x->path = strdup(path)) == NULL) return ENOMEM;
-  signal(SIGXFSZ, SIG_IGN);
   m6_outlets_build(o, i, s, M6_SNAPSHOT_WHOLE, x->block);
   int e = m6_dump_begin(x->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)},
                         &x->dump);

@@ -139,14 +139,14 @@ static json_t *samples(const struct m6_snapshot *s)
   if (k->samples == M6_KERNEL_NONE) return json_null();
   uint64_t in_scopes = 0;
   for (uint32_t i = 0; i < k->sample_count; i++) in_scopes += m6_snap_cpu_samples(s)[i];
-  return json_pack("{s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "taken",
-                   m6_json_u64(k->samples_taken), "period_s", m6_json_real(k->period_us / 1e6), "kernel_mode",
-                   k->kernel_mode != 0, "stacks", k->unwound ? "unwound" : "frame pointers", "lost",
-                   m6_json_u64(k->samples_lost), "stacks_lost", m6_json_u64(k->stacks_lost), "late",
-                   m6_json_u64(k->samples_late), "in_tree", m6_json_u64(in_scopes), "in_presents",
-                   m6_json_u64(k->samples_in_presents), "elsewhere", m6_json_u64(k->samples_elsewhere), "in_kernel",
-                   m6_json_u64(k->profile_kernel), "callers_lost", m6_json_u64(k->profile_cut), "without_stack",
-                   m6_json_u64(k->profile_bare), "target_cpu_s", m6_json_seconds(k->sampled_cpu_ns));
+  return json_pack("{s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "taken",
+                   m6_json_u64(k->samples_taken), "periods", m6_json_u64(k->samples_periods), "period_s",
+                   m6_json_real(k->period_us / 1e6), "kernel_mode", k->kernel_mode != 0, "stacks",
+                   k->unwound ? "unwound" : "frame pointers", "lost", m6_json_u64(k->samples_lost), "stacks_lost",
+                   m6_json_u64(k->stacks_lost), "late", m6_json_u64(k->samples_late), "in_tree", m6_json_u64(in_scopes),
+                   "in_presents", m6_json_u64(k->samples_in_presents), "elsewhere", m6_json_u64(k->samples_elsewhere),
+                   "in_kernel", m6_json_u64(k->profile_kernel), "callers_lost", m6_json_u64(k->profile_cut),
+                   "without_stack", m6_json_u64(k->profile_bare), "target_cpu_s", m6_json_seconds(k->sampled_cpu_ns));
 }
 
 json_t *m6_payload_kernel(const mach6_stats *h)

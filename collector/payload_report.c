@@ -252,6 +252,7 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
   KEY("sites", m6_payload_sites(s));
+  KEY("modules", m6_payload_modules(s));
   KEY("root", m6_payload_node(h->nodes));
   KEY("recording", recording(h));
   if (with_frames) KEY("frames", frames(s));

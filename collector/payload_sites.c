@@ -1,4 +1,5 @@
-/* payload_sites.c - the report's key "sites": sampled allocations, null when none were asked for. Keys are only ever added. */
+/* payload_sites.c - the report's key "sites": sampled allocations, null when none were asked for; and "modules": the files that stacks led
+ * through. Keys are only ever added. */
 #include <math.h>
 
 #include "stats_sites.h"
@@ -44,6 +45,18 @@ static json_t *mapped(const struct m6_snapshot *s)
   return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
                    m6_json_u64(h->maps_dropped), "sites", m6_json_u64(h->map_sites), "made_bytes",
                    m6_json_real(h->maps_made), "live_bytes", m6_json_real(h->maps_live), "rows", rows);
+}
+
+json_t *m6_payload_modules(const struct m6_snapshot *s)
+{
+  const struct m6_snap_module *m = m6_snap_module_rows(s);
+  json_t *a = json_array();
+  for (uint32_t i = 0; i < s->modules.count; i++, m++)
+    json_array_append_new(
+      a, json_pack("{s:o, s:o, s:o, s:o, s:o}", "path", text(m6_snap_text(s) + m->path_offset, (int)m->path_bytes),
+                   "build_id", text(m6_snap_text(s) + m->build_id_offset, (int)m->build_id_bytes), "start",
+                   m6_json_u64(m->start), "end", m6_json_u64(m->end), "offset", m6_json_u64(m->offset)));
+  return a;
 }
 
 json_t *m6_payload_sites(const struct m6_snapshot *s)

@@ -1,5 +1,5 @@
-/* publish.c - a capture as a snapshot. See publish.h. Outlets are in live.c. */
-#include "publish.h"
+/* publish.c - a capture as a snapshot: the head, and the regions behind the nodes. Nodes are in publish_tree.c. See publish.h. */
+#include "publish_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,18 +8,7 @@
 #include "../shm/present.h"
 #include "utf8.h"
 
-struct writer { /* the block: head, nodes, spikes, frames, and text at the end */
-  char *base;
-  struct m6_snapshot *head;
-  struct m6_snap_node *nodes;
-  uint32_t node_count;
-  char *text;
-  uint32_t text_bytes, text_room;
-  uint32_t label_at[M6_LABELS]; /* 1 + offset in the text of a label that is there already */
-};
-
-/* Gives where it is; n becomes 0 when there was no room. */
-static uint32_t put_text(struct writer *w, const char *s, size_t *length)
+uint32_t m6_put_text(struct m6_writer *w, const char *s, size_t *length)
 {
   size_t n = *length;
   if (n > w->text_room - w->text_bytes) n = *length = 0;
@@ -29,182 +18,19 @@ static uint32_t put_text(struct writer *w, const char *s, size_t *length)
   return at;
 }
 
-/* Foreign text: made valid on the way. */
-static void put_clean(struct writer *w, const char *s, uint32_t *offset, uint32_t *bytes, uint32_t *flags)
+void m6_put_clean(struct m6_writer *w, const char *s, uint32_t *offset, uint32_t *bytes, uint32_t *flags)
 {
-  char clean[4096 * 3];
+  char clean[M6_CLEAN_MOST * 3]; /* a bad byte becomes three */
   int replaced = 0;
-  size_t n = m6_utf8_clean(s, strnlen(s, 4096), clean, sizeof clean, &replaced);
-  *offset = put_text(w, clean, &n);
+  size_t n = m6_utf8_clean(s, strnlen(s, M6_CLEAN_MOST), clean, sizeof clean, &replaced);
+  *offset = m6_put_text(w, clean, &n);
   *bytes = (uint32_t)n;
   if (replaced && flags) *flags |= M6_LABEL_REPLACED;
 }
 
-static void put_label(struct writer *w, const struct m6_capture *c, uint32_t label, struct m6_snap_node *n)
-{
-  static const char *const parts[] = {"root", "startup", "frame", "shutdown"};
-  if (label >= M6_LABEL_PART) {
-    put_clean(w, parts[(label - M6_LABEL_PART) & 3], &n->label_offset, &n->label_bytes, &n->label_flags);
-    return;
-  }
-  if (label >= M6_LABEL_THREAD) {
-    put_clean(w, m6_capture_name(c, label), &n->label_offset, &n->label_bytes, &n->label_flags);
-    return;
-  }
-  const struct m6_label_text *l = &c->labels[label];
-  int known = label != M6_LABEL_OTHER && l->flags & M6_LABEL_KNOWN;
-  const char *text = label == M6_LABEL_OTHER ? "(other)" : known ? l->text : "(label lost)";
-  size_t length = known ? l->bytes : strlen(text);
-  if (w->label_at[label] == 0) w->label_at[label] = 1 + put_text(w, text, &length);
-  n->label_offset = w->label_at[label] - 1;
-  n->label_bytes = (uint32_t)length;
-  if (n->label_bytes > w->text_bytes - n->label_offset) n->label_bytes = 0; /* the text was full */
-  if (known) n->label_flags = l->flags & (M6_LABEL_CUT | M6_LABEL_REPLACED);
-}
-
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
-
-/* What the open frame's scopes add to their homes; only known to the private tree until the next boundary. */
-static void add_open(struct m6_capture *c, struct writer *w)
-{
-  struct m6_tree *t = &c->tree;
-  struct m6_thread *p = c->presenter;
-  if (p == NULL || !p->presenting) return;
-  for (uint32_t i = t->nodes[p->top].touched_next; i != 0; i = t->nodes[i].touched_next) {
-    const struct m6_node *x = &t->nodes[i];
-    uint32_t out = t->nodes[m6_tree_home(t, i, t->frame)].out;
-    if (out == 0) continue;
-    struct m6_snap_node *n = &w->nodes[out];
-    uint64_t max = m6_ticks_to_ns(c->rate, x->time_max);
-    n->count += x->count;
-    n->abandoned += x->abandoned;
-    n->lost += x->lost;
-    n->time_sum += m6_ticks_to_ns(c->rate, x->time_sum);
-    if (max > n->time_max) n->time_max = max;
-    n->d_sum = m6_sum_saturated(n->d_sum, x->d_sum, &t->saturated);
-    n->allocs += x->allocs;
-  }
-}
-
-/* So that every home has a place in the snapshot, they are made before it is laid out. */
-static void make_homes(struct m6_capture *c)
-{
-  struct m6_thread *p = c->presenter;
-  if (p == NULL || !p->presenting) return;
-  for (uint32_t i = c->tree.nodes[p->top].touched_next; i != 0; i = c->tree.nodes[i].touched_next) {
-    uint32_t home = m6_tree_home(&c->tree, i, c->tree.frame);
-    for (; home != 0 && !c->tree.nodes[home].visible; home = c->tree.nodes[home].key.parent)
-      c->tree.nodes[home].visible = 1;
-  }
-}
-
-static void times_of(struct m6_snap_node *n, struct m6_rate rate, const struct m6_reservoir *r)
-{
-  struct m6_quantiles q = m6_reservoir_quantiles(r);
-  n->reservoir = m6_reservoir_size(r);
-  n->time_p10 = m6_ticks_to_ns(rate, (uint64_t)q.p10);
-  n->time_p50 = m6_ticks_to_ns(rate, (uint64_t)q.p50);
-  n->time_p90 = m6_ticks_to_ns(rate, (uint64_t)q.p90);
-  if (n->time_p10 > n->time_max)
-    n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
-  if (n->time_p50 > n->time_max) n->time_p50 = n->time_max;
-  if (n->time_p90 > n->time_max) n->time_p90 = n->time_max;
-}
-
-static void put_node(struct m6_capture *c, struct writer *w, uint32_t node, uint32_t parent_out)
-{
-  struct m6_node *x = &c->tree.nodes[node];
-  uint32_t at = w->node_count++;
-  x->out = at;
-  struct m6_snap_node *n = &w->nodes[at];
-  memset(n, 0, sizeof *n);
-  n->kind = x->kind;
-  n->parent = parent_out;
-  put_label(w, c, node == 0 ? M6_LABEL_PART + M6_NODE_ROOT : x->key.label, n);
-  if (node != 0) { /* linked behind its siblings */
-    struct m6_snap_node *p = &w->nodes[parent_out];
-    if (p->first_child == 0) p->first_child = at;
-    else {
-      /* `reservoir` is not needed until the parent's times are filled in: it holds the last child meanwhile */
-      w->nodes[p->reservoir].next_sibling = at;
-    }
-    p->reservoir = at;
-  }
-  n->count = x->count;
-  n->abandoned = x->abandoned;
-  n->lost = x->lost;
-  n->time_sum = m6_ticks_to_ns(c->rate, x->time_sum);
-  n->time_max = m6_ticks_to_ns(c->rate, x->time_max);
-  n->d_sum = x->d_sum;
-  n->d_max = x->d_max;
-  n->allocs = x->allocs;
-}
-
-static int worth_showing(const struct m6_capture *c, uint32_t node)
-{
-  const struct m6_node *x = &c->tree.nodes[node];
-  return x->kind != M6_NODE_SCOPE || x->count || x->abandoned || x->lost || x->samples;
-}
-
-/* Visible is what has statistics, and what lies above it. */
-static void mark_visible(struct m6_capture *c)
-{
-  struct m6_tree *t = &c->tree;
-  for (uint32_t i = 0; i < t->bump; i++) t->nodes[i].out = t->nodes[i].visible = 0;
-  uint32_t n = t->nodes[0].first_child;
-  while (n != 0) {
-    if (worth_showing(c, n))
-      for (uint32_t up = n; up != 0 && !t->nodes[up].visible; up = t->nodes[up].key.parent) t->nodes[up].visible = 1;
-    if (t->nodes[n].first_child) {
-      n = t->nodes[n].first_child;
-      continue;
-    }
-    while (n != 0 && t->nodes[n].next_sibling == 0) n = t->nodes[n].key.parent;
-    if (n != 0) n = t->nodes[n].next_sibling;
-  }
-}
-
-static void put_tree(struct m6_capture *c, struct writer *w, uint32_t shutdown_shown)
-{
-  struct m6_tree *t = &c->tree;
-  mark_visible(c);
-  make_homes(c);
-  if (!shutdown_shown) t->nodes[t->shutdown].visible = 0;
-  put_node(c, w, 0, 0);
-  uint32_t n = t->nodes[0].first_child;
-  while (n != 0 && w->node_count < M6_NODES_MAX) {
-    int shown = t->nodes[n].visible;
-    if (shown) put_node(c, w, n, t->nodes[t->nodes[n].key.parent].out);
-    if (shown && t->nodes[n].first_child) {
-      n = t->nodes[n].first_child;
-      continue;
-    }
-    while (n != 0 && t->nodes[n].next_sibling == 0) n = t->nodes[n].key.parent;
-    if (n != 0) n = t->nodes[n].next_sibling;
-  }
-  w->nodes[0].reservoir = 0;
-  for (uint32_t i = 1; i < t->bump; i++)
-    if (t->nodes[i].out != 0) times_of(&w->nodes[t->nodes[i].out], c->rate, &t->nodes[i].times);
-}
-
-static void put_account(struct m6_snap_node *n, const struct m6_account *a, struct m6_rate rate, uint32_t *saturated)
-{
-  n->count = a->count;
-  n->time_sum = m6_ticks_to_ns(rate, a->time_sum);
-  n->time_max = m6_ticks_to_ns(rate, a->time_max);
-  n->allocs = a->allocs;
-  n->d_sum = m6_clamp(a->d, saturated);
-  n->d_max = m6_clamp(a->d_max, saturated);
-  n->i_sum = m6_clamp(a->i, saturated);
-  if (a->count == 1) { /* the one sample is its own percentiles */
-    n->time_p10 = n->time_p50 = n->time_p90 = n->time_max;
-    n->reservoir = 1;
-  }
-}
-
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
 
-static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct writer *w)
+static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w)
 {
   struct m6_snapshot *s = w->head;
   s->main_stream = c->main_stream < 0 ? 0 : (uint32_t)c->main_stream;
@@ -224,7 +50,7 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
                                   from->tid,
                                   from->kind};
     if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
-      put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
+      m6_put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
   if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
 }
@@ -275,30 +101,30 @@ static uint64_t grown(uint64_t now, uint64_t base, uint32_t *saturated)
   return now < base ? 0 : INT64_MAX;
 }
 
-static void put_books(struct m6_capture *c, struct writer *w, const struct m6_closing *k, __int128 now, int final)
+static void put_books(struct m6_capture *c, struct m6_writer *w, const struct m6_closing *k, int64_t now, int final)
 {
   struct m6_snapshot *s = w->head;
   struct m6_tree *t = &c->tree;
   uint32_t clamped = 0;
   s->reading_start = c->start_live;
-  s->reading_now = m6_clamp(now, &clamped);
+  s->reading_now = now;
   s->sum_d = m6_clamp(k->sum_d, &clamped);
   s->sum_i = m6_clamp(k->sum_i, &clamped);
   s->tail_d = m6_clamp(k->shutdown.d, &clamped);
   s->closed = k->closed && (!final || c->agrees);
-  put_account(&w->nodes[t->nodes[t->startup].out], &k->startup, c->rate, &clamped);
+  m6_put_account(&w->nodes[t->nodes[t->startup].out], &k->startup, c->rate, &clamped);
   struct m6_snap_node *frame = &w->nodes[t->nodes[t->frame].out];
-  put_account(frame, &k->frame, c->rate, &clamped);
-  times_of(frame, c->rate, &c->books.times);
+  m6_put_account(frame, &k->frame, c->rate, &clamped);
+  m6_put_times(frame, c->rate, &c->books.times);
   frame->d_scopes = m6_clamp(k->d_scopes, &clamped);
   frame->d_thread_rest = m6_clamp(k->d_thread_rest, &clamped);
   frame->d_others = m6_clamp(k->d_others, &clamped);
-  if (t->nodes[t->shutdown].out) put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
+  if (t->nodes[t->shutdown].out) m6_put_account(&w->nodes[t->nodes[t->shutdown].out], &k->shutdown, c->rate, &clamped);
   struct m6_account all = {
     1, k->startup.time_sum + k->frame.time_sum + k->shutdown.time_sum, 0, 0, k->sum_d, k->sum_i, k->sum_d};
   all.allocs = grown(c->now.allocs, c->base.allocs, &clamped);
   all.time_max = all.time_sum;
-  put_account(&w->nodes[0], &all, c->rate, &clamped);
+  m6_put_account(&w->nodes[0], &all, c->rate, &clamped);
   w->nodes[0].time_sum = w->nodes[0].time_max = s->elapsed_ns;
   w->nodes[0].time_p10 = w->nodes[0].time_p50 = w->nodes[0].time_p90 = s->elapsed_ns;
   s->books_saturated = clamped || t->saturated || c->frames.saturated || c->retained.saturated;
@@ -395,10 +221,11 @@ static uint32_t put_frames(const struct m6_capture *c, struct m6_snap_frame *to)
 static uint32_t put_site_text(void *arg, const char *text, uint32_t *bytes)
 {
   uint32_t at;
-  put_clean(arg, text, &at, bytes, NULL);
+  m6_put_clean(arg, text, &at, bytes, NULL);
   return at;
 }
-static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct writer *w, size_t at)
+
+static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w, size_t at)
 {
   struct m6_site_text text = {put_site_text, w};
   w->head->sites.rows_offset = at;
@@ -415,51 +242,50 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   return n + maps;
 }
 
-/* The samples behind each node's percentiles, in the order of nodes. */
-static uint32_t put_samples(const struct m6_capture *c, const struct writer *w, float *to)
+static uint32_t put_modules(const struct m6_outside *o, struct m6_writer *w, size_t at)
 {
-  static uint32_t from[M6_NODES_MAX]; /* settled node of each of the snapshot's */
-  const struct m6_tree *t = &c->tree;
-  uint32_t n = 0;
-  memset(from, 0, sizeof from);
-  for (uint32_t i = 1; i < t->bump; i++)
-    if (t->nodes[i].out) from[t->nodes[i].out] = i;
-  for (uint32_t i = 0; i < w->node_count; i++) {
-    const struct m6_reservoir *r = from[i] == t->frame ? &c->books.times : from[i] ? &t->nodes[from[i]].times : NULL;
-    int same = r && m6_reservoir_size(r) == w->nodes[i].reservoir;
-    for (uint32_t k = 0; k < w->nodes[i].reservoir; k++) /* what is one node's only sample is in no reservoir */
-      to[n++] = same ? (float)m6_ticks_to_ns(c->rate, (uint64_t)r->sample[k]) : (float)w->nodes[i].time_p50;
+  static struct m6_modules found;
+  struct m6_snap_modules *s = &w->head->modules;
+  struct m6_snap_module *to = (struct m6_snap_module *)(w->base + at);
+  s->offset = at;
+  if (!o->modules.fill) return 0;
+  o->modules.fill(o->modules.arg, &found);
+  s->more = found.more;
+  for (uint32_t i = 0; i < found.count; i++) {
+    const struct m6_module *m = &found.list[i];
+    to[i] = (struct m6_snap_module){.start = m->start, .end = m->end, .offset = m->offset};
+    m6_put_clean(w, m->path, &to[i].path_offset, &to[i].path_bytes, NULL);
+    m6_put_clean(w, m->build_id, &to[i].build_id_offset, &to[i].build_id_bytes, NULL);
   }
-  return n;
+  return s->count = found.count;
 }
 
-static uint32_t place_of(void *arg, uint32_t node) { return ((const struct m6_tree *)arg)->nodes[node].out; }
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block)
+static size_t room_of(const struct m6_outside *o) { return o->room ? o->room : M6_SNAPSHOT_LIVE_MAX; }
+
+/* Nodes stand at their place from the start. Text goes last: it is written behind the room that everything else could take, and
+ * moved down when its place is known. */
+static void start_block(struct m6_writer *w, void *block, size_t room, int whole)
 {
-  int final = kind == M6_SNAPSHOT_FINAL, whole = kind != M6_SNAPSHOT_LIVE;
-  static struct writer writer; /* 16 KiB of label places: not for the stack of a signal-laden process */
-  struct writer *w = &writer;
   memset(w, 0, sizeof *w);
-  struct m6_snapshot *s = w->head = block;
-  memset(s, 0, sizeof *s);
-  c->rate = m6_clock_rate(c->clock_kind);
-  if (final) m6_capture_finish(c);
-  else m6_capture_settle(c, c->now_mono_ns);
-
-  /* Text goes last; it is written to the end of the block first and moved down when its place is known. */
   w->base = block;
-  w->nodes = (struct m6_snap_node *)(w->base + sizeof *s);
-  size_t nodes_room = M6_NODES_MAX * sizeof(struct m6_snap_node),
-         spikes_room = M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike);
-  size_t frames_room = whole ? M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) : 0;
-  size_t samples_room = whole ? M6_NODES_MAX * M6_RESERVOIR * sizeof(float) : 0;
-  size_t sites_room = (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
-  size_t before_text = sizeof *s + nodes_room + spikes_room + frames_room + M6_RETAINED_SNAP_BYTES + samples_room +
-                       sites_room;
+  w->head = block;
+  memset(w->head, 0, sizeof *w->head);
+  w->nodes = (struct m6_snap_node *)(w->base + sizeof *w->head);
+  size_t before_text = sizeof *w->head + M6_NODES_MAX * sizeof(struct m6_snap_node) +
+                       M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike) + M6_RETAINED_SNAP_BYTES +
+                       (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
+  if (whole)
+    before_text += M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) + M6_NODES_MAX * M6_RESERVOIR * sizeof(float) +
+                   M6_MODULES_SHOWN * sizeof(struct m6_snap_module);
   w->text = w->base + before_text;
-  w->text_room = (uint32_t)((o->room ? o->room : M6_SNAPSHOT_LIVE_MAX) - before_text);
+  w->text_room = (uint32_t)(room - before_text);
+}
 
+static void put_identity(const struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w)
+{
+  struct m6_snapshot *s = w->head;
   s->magic = M6_SNAPSHOT_MAGIC;
   s->version = M6_SNAPSHOT_VERSION;
   s->head_bytes = sizeof *s;
@@ -468,8 +294,8 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->load_ns = o->load_ns;
   s->pointer_bits = c->head.pointer_bits;
   s->unseen = c->head.unseen;
-  if (o->exe) put_clean(w, o->exe, &s->exe_offset, &s->exe_bytes, NULL);
-  put_clean(w, c->head.name, &s->name_offset, &s->name_bytes, NULL);
+  if (o->exe) m6_put_clean(w, o->exe, &s->exe_offset, &s->exe_bytes, NULL);
+  m6_put_clean(w, c->head.name, &s->name_offset, &s->name_bytes, NULL);
   s->state = o->state;
   s->end_reason = o->end_reason;
   s->level = o->level;
@@ -483,35 +309,18 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->threads_now = c->now.threads;
   s->images_other = o->images_other;
   s->images_other_allocs = o->images_other_allocs;
+}
 
-  /* A running session's books close at the last boundary, where process and records agree; the final ones at the
-   * end. */
-  struct m6_point now = {c->now_clock, 0, c->now.allocs & M6_COUNT_MASK};
-  uint32_t clamped = 0;
-  __int128 reading = c->now.live;
-  if ((!final || o->end_reason == M6_END_FAILURE) && c->books.last.number != 0) {
-    now = c->books.last.ret;
-    reading = now.live;
-  } else if (c->head.magic == 0) { /* the segment went away before it was ever sampled */
-    now = c->books.start;
-    reading = now.live;
-  } else {
-    now.live = m6_clamp(reading, &clamped);
-    reading = now.live;
-  }
-  struct m6_closing k = m6_books_close(&c->books, now, c->presents);
-  s->presents = k.presents;
-  s->frames_lost = final ? k.frames_lost : c->books.last.number - c->books.recorded;
+/* Where the books close: a running session's at the last boundary, where process and records agree; the final ones at the end. */
+static struct m6_point closing_point(const struct m6_capture *c, int final, uint32_t end_reason, uint32_t *clamped)
+{
+  if ((!final || end_reason == M6_END_FAILURE) && c->books.last.number != 0) return c->books.last.ret;
+  if (c->head.magic == 0) return c->books.start; /* the segment went away before it was ever sampled */
+  return (struct m6_point){c->now_clock, m6_clamp(c->now.live, clamped), c->now.allocs & M6_COUNT_MASK};
+}
 
-  put_streams(c, o, w);
-  put_tree(c, w, k.presents != 0);
-  add_open(c, w);
-  put_frame_times(c, s);
-  put_books(c, w, &k, reading, final);
-  s->books_saturated |= clamped;
-  put_allocs(c, s, final && c->agrees);
-  put_losses(c, s);
-  for (uint32_t i = 0; i < w->node_count; i++) s->abandoned += w->nodes[i].abandoned;
+static void put_costs(const struct m6_capture *c, const struct m6_outside *o, struct m6_snapshot *s)
+{
   s->price_pair_ns = o->price.pair;
   s->price_scope_ns = o->price.scope;
   s->price_frame_ns = o->price.frame;
@@ -519,8 +328,34 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   s->collector_ns = o->collector_ns;
   s->target_cpu_ns = o->target_cpu_ns;
   s->publishes = o->publishes;
-  if (o->govern) s->govern = *o->govern;
+}
 
+static uint32_t place_of(void *arg, uint32_t node) { return ((const struct m6_tree *)arg)->nodes[node].out; }
+
+/* Text, and what comes behind it; gives where the snapshot ends. */
+static size_t end_block(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w, size_t at)
+{
+  struct m6_snapshot *s = w->head;
+  uint32_t more_bytes = 0, more_at = 0;
+  if (o->appendix) {
+    const char *more = o->appendix->text(o->appendix->arg, &more_bytes);
+    size_t length = more_bytes;
+    more_at = m6_put_text(w, more, &length);
+    if (length < more_bytes) more_at = UINT32_MAX;
+  }
+  s->text_offset = at;
+  s->text_bytes = w->text_bytes;
+  memmove(w->base + at, w->text, w->text_bytes);
+  at += w->text_bytes;
+  while (at % 8) w->base[at++] = 0;
+  if (o->appendix && more_at != UINT32_MAX) at = o->appendix->append(o->appendix->arg, c, s, more_at, at, room_of(o));
+  return at;
+}
+
+/* What follows the nodes, region by region. */
+static size_t put_regions(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w, int whole)
+{
+  struct m6_snapshot *s = w->head;
   size_t at = sizeof *s + w->node_count * sizeof(struct m6_snap_node);
   s->node_count = w->node_count;
   s->nodes_offset = sizeof *s;
@@ -534,24 +369,41 @@ size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int k
   m6_retained_cost(&c->retained, o->collector_ns, o->target_cpu_ns);
   at = m6_retained_put(&c->retained, c->rate, place_of, &c->tree, w->base, at, s);
   s->samples_offset = at;
-  if (whole) s->sample_count = put_samples(c, w, (float *)(w->base + at));
+  if (whole) s->sample_count = m6_put_samples(c, w, (float *)(w->base + at));
   at += s->sample_count * sizeof(float);
   at = (at + 7) & ~(size_t)7;
   at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
-  uint32_t more_bytes = 0, more_at = 0;
-  if (o->appendix) {
-    const char *more = o->appendix->text(o->appendix->arg, &more_bytes);
-    size_t length = more_bytes;
-    more_at = put_text(w, more, &length);
-    if (length < more_bytes) more_at = UINT32_MAX;
-  }
-  s->text_offset = at;
-  s->text_bytes = w->text_bytes;
-  memmove(w->base + at, w->text, w->text_bytes);
-  at += w->text_bytes;
-  while (at % 8) w->base[at++] = 0;
-  if (o->appendix && more_at != UINT32_MAX)
-    at = o->appendix->append(o->appendix->arg, c, s, more_at, at, o->room ? o->room : M6_SNAPSHOT_LIVE_MAX);
-  s->bytes = at;
-  return at;
+  if (whole) at += put_modules(o, w, at) * sizeof(struct m6_snap_module);
+  return end_block(c, o, w, at);
+}
+
+size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block)
+{
+  int final = kind == M6_SNAPSHOT_FINAL, whole = kind != M6_SNAPSHOT_LIVE;
+  static struct m6_writer writer; /* 16 KiB of label places: not for the stack of a signal-laden process */
+  struct m6_writer *w = &writer;
+  start_block(w, block, room_of(o), whole);
+  struct m6_snapshot *s = w->head;
+  c->rate = m6_clock_rate(c->clock_kind);
+  if (final) m6_capture_finish(c);
+  else m6_capture_settle(c, c->now_mono_ns);
+
+  put_identity(c, o, w);
+  uint32_t clamped = 0;
+  struct m6_point now = closing_point(c, final, o->end_reason, &clamped);
+  struct m6_closing k = m6_books_close(&c->books, now, c->presents);
+  s->presents = k.presents;
+  s->frames_lost = final ? k.frames_lost : c->books.last.number - c->books.recorded;
+  put_streams(c, o, w);
+  m6_put_tree(c, w, k.presents != 0);
+  m6_put_open(c, w);
+  put_frame_times(c, s);
+  put_books(c, w, &k, now.live, final);
+  s->books_saturated |= clamped;
+  put_allocs(c, s, final && c->agrees);
+  put_losses(c, s);
+  for (uint32_t i = 0; i < w->node_count; i++) s->abandoned += w->nodes[i].abandoned;
+  put_costs(c, o, s);
+  if (o->govern) s->govern = *o->govern;
+  return s->bytes = put_regions(c, o, w, whole);
 }

@@ -1,14 +1,17 @@
-/* publish.h - a capture as a snapshot, and the snapshot to whoever reads it.
+/* publish.h - a capture as a snapshot (shm/snapshot.h), in a block of memory. Who gets to read it is live.h's.
  *
- * Two outlets: the live-stats file (created on the first publish, owned by the target's user, removed by m6_live_close)
- * and a descriptor that gets the final snapshot as plain contents.
- * Promise: a full /dev/shm is an error code and a missed publish, never a SIGBUS; a reader never sees a half-written
- * snapshot; a snapshot is at most M6_SNAPSHOT_BYTES_MAX, a live one M6_SNAPSHOT_LIVE_MAX. Callers: session.c, run.c. One thread.
+ *   publish.c       the head, spikes, frames, what was kept of each second, sites, text
+ *   publish_tree.c  nodes and the samples behind their percentiles
+ *
+ * Promise: a snapshot never exceeds the block that it is given; a live one fits in M6_SNAPSHOT_LIVE_MAX, any other in
+ * M6_SNAPSHOT_BYTES_MAX; all text in it is valid UTF-8. Callers: outlets.c. One thread, one at a time: it keeps its
+ * bookkeeping in static memory.
  */
 #ifndef M6_PUBLISH_H
 #define M6_PUBLISH_H
 
 #include "capture.h"
+#include "modules.h"
 
 struct m6_price {                    /* ns, NaN when not calibrated */
   double pair, scope, frame, sample; /* sample: a sampled allocation, with its stack and its end */
@@ -46,6 +49,7 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   const struct m6_appendix *appendix;  /* or NULL */
   size_t room;                         /* of the block; 0 = M6_SNAPSHOT_LIVE_MAX */
   struct m6_site_view sites;           /* .put NULL: none */
+  struct m6_module_view modules;       /* .fill NULL: none */
 };
 
 /* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last
@@ -53,20 +57,5 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
  * from. */
 enum m6_snapshot_kind { M6_SNAPSHOT_LIVE, M6_SNAPSHOT_FINAL, M6_SNAPSHOT_WHOLE };
 size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block);
-
-struct m6_live {
-  char file[64];
-  int fd; /* -1: none */
-  struct m6_stats_head *head;
-  uint32_t current, published;
-  size_t reserved[2];
-};
-/* 0 or an errno. */
-int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid);
-int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ended);
-void m6_live_close(struct m6_live *l);
-
-/* All of it, to a pipe, file or memfd: 0 or an errno. */
-int m6_write_all(int fd, const void *data, size_t bytes);
 
 #endif

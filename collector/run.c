@@ -14,6 +14,7 @@
 #include "session.h"
 #include "site_side.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 struct run {
   struct m6_outlets o;
@@ -74,7 +75,11 @@ static void take(struct run *r, const char *file)
     return;
   }
   i->site_interval = r->o.options->site_interval;
-  m6_control_on(i, r->o.options->level);
+  /* The governor's steps are the session's: an image that comes later (exec, say) goes on where they led, or what was too much would be
+   * so again for seconds. */
+  const struct m6_rung *at = &r->o.bounds.governor.at;
+  m6_control_on(i, at->level);
+  if (at->sites != i->site_interval) m6_control_level(i, at->level, at->sites);
   if (i->pidfd >= 0) m6_watch_add(&r->o.watch, i->pidfd);
   for (size_t n = 0; n < r->count; n++) { /* exec: the same process, a later image */
     struct m6_image *old = r->images[n];
@@ -241,21 +246,21 @@ static struct m6_drained poll_images(struct run *r, int beat, int look)
   return all;
 }
 
-static void publish_run(void *arg, int final, uint32_t reason)
+static int publish_run(void *arg, int final, uint32_t reason)
 {
   struct run *r = arg;
   struct m6_session_state s = {.state = final ? M6_ENDED : M6_COLLECTING, .end_reason = final ? reason : M6_END_NONE};
   for (size_t n = 0; n < r->count; n++)
     if (r->images[n]->segment && !r->images[n]->settled) m6_image_sample(r->images[n], final);
   struct m6_image *main = best(r);
-  if (main == NULL) return;
+  if (main == NULL) return 0;
   if (final && main->failed) s.end_reason = M6_END_FAILURE;
   else if (final && reason == M6_END_EXIT && main->end_reason != M6_END_NONE)
     s.end_reason = main->end_reason; /* exec, say */
   if (main->capture == NULL) {
     struct m6_control now; /* its segment has its name a moment before it begins to collect */
-    if (main->segment == NULL || m6_control_read(main, &now) != 0 || (now.state == M6_INERT && !main->dead)) return;
-    if (m6_image_capture(main) != 0) return;
+    if (main->segment == NULL || m6_control_read(main, &now) != 0 || (now.state == M6_INERT && !main->dead)) return 0;
+    if (m6_image_capture(main) != 0) return 0;
     m6_image_sample(main, main->dead);
   }
   s.images_other = (uint32_t)(r->dead_images + r->count - 1);
@@ -264,6 +269,7 @@ static void publish_run(void *arg, int final, uint32_t reason)
     if (r->images[n] != main) s.images_other_allocs += allocs(r->images[n]);
   if (main->dead && !final) s.state = M6_ENDED;
   m6_outlets_publish(&r->o, main, &s, final);
+  return 1;
 }
 
 /* ---- the session's source (session.h) ----------------------------------------------------------------------------- */
@@ -354,7 +360,7 @@ int m6_run(const struct m6_options *options, struct m6_error *e)
     else if (main->failed)
       status = m6_fail(e, M6_EXIT_INVALID, "process %d: its segment was truncated, or is not what a shim writes",
                        (int)main->who.pid);
-    m6_say(M6_VERBOSE, "session ended: %s", m6_end_words(s.life.end));
+    m6_say(M6_VERBOSE, "session ended: %s", m6_end_text(s.life.end));
   }
   for (size_t n = 0; n < r.count; n++) forget(r.images[n]);
   m6_kernel_close(r.kernel);

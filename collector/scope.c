@@ -74,14 +74,14 @@ void m6_scope_loss(struct m6_thread *s)
   for (uint32_t i = 0; i < s->height; i++) s->stack[i].uncertain = 1;
 }
 
-void m6_scope_sample(struct m6_thread *s)
+void m6_scope_sample(struct m6_thread *s, uint32_t weight)
 {
   for (uint32_t i = s->height; i > 0; i--)
     if (s->stack[i - 1].node != 0) {
-      node_of(s, &s->stack[i - 1])->samples++;
+      node_of(s, &s->stack[i - 1])->samples += weight;
       return;
     }
-  s->tree->nodes[s->top].samples++;
+  s->tree->nodes[s->top].samples += weight;
 }
 
 void m6_scope_end(struct m6_thread *s) { drop(s, 0, 1); }
@@ -143,7 +143,10 @@ static void close_scope(struct m6_thread *s, const struct m6_open *e, uint64_t c
   n->d_sum = m6_sum_saturated(n->d_sum, d, &t->saturated);
   m6_reservoir_add(&n->times, &t->rng, (float)time);
   if (e->top_level) {
-    if (e->frame == s->frame) s->d_scopes += (__int128)(int64_t)live - (int64_t)e->live;
+    if (e->frame == s->frame) {
+      s->d_scopes += (__int128)(int64_t)live - (int64_t)e->live;
+      s->top_time += time;
+    }
   } else if (s->height > 0) {
     struct m6_open *above = &s->stack[s->height - 1];
     above->child_time += time;

@@ -36,6 +36,8 @@ struct m6_thread {
   struct m6_open *stack;
   uint64_t frame;                   /* grows at each main boundary of this thread */
   __int128 d_scopes;                /* D of the top-level scopes inside the current frame */
+  uint64_t top_time;                /* time of them, too */
+  uint64_t frame_clock;             /* when the current frame began: its last main present's return */
   uint64_t number;                  /* its last main present's number; 0 = none */
   int64_t present_live;             /* its own reading at that present's return */
   uint64_t first_clock, last_clock; /* of its records since it was last settled into its thread node */
@@ -50,8 +52,8 @@ void m6_thread_free(struct m6_thread *s);                            /* and its 
 
 void m6_scope_mark(struct m6_thread *s, uint32_t label, uint32_t depth, uint64_t clock, uint64_t live, uint64_t count);
 void m6_scope_done(struct m6_thread *s, uint32_t depth, int abandoned, uint64_t clock, uint64_t live, uint64_t count);
-/* The CPU was seen in this thread: that falls to the innermost open scope that is known. */
-void m6_scope_sample(struct m6_thread *s);
+/* The CPU was seen in this thread, for so many periods: that falls to the innermost open scope that is known. */
+void m6_scope_sample(struct m6_thread *s, uint32_t weight);
 /* Records are missing here. */
 void m6_scope_loss(struct m6_thread *s);
 /* The thread is gone, or the session is over: what is open is closed as abandoned. */

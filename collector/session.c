@@ -8,6 +8,7 @@
 
 #include "kernel_side.h"
 #include "session.h"
+#include "stats_words.h"
 
 /* Answers all who wait for this. */
 static void answer(struct m6_session *s, enum m6_verb verb, int status, const char *text, const char *detail)
@@ -26,10 +27,9 @@ static void finish(struct m6_session *s)
   s->source->publish(s->arg, 1, s->life.end);
   m6_lifecycle_event(&s->life, M6_EVENT_FLUSHED, m6_monotonic_ns());
   answer(s, M6_VERB_OFF, M6_EXIT_OK,
-         s->life.began ? "the session ended: " : "cancelled before the session began: ", m6_end_words(s->life.end));
-  answer(s, M6_VERB_DUMP, M6_EXIT_DUMP,
-         "no dump: the session ended before it was written: ", m6_end_words(s->life.end));
-  answer(s, M6_VERB_ON, M6_EXIT_OTHER, "the session never began: ", m6_end_words(s->life.end));
+         s->life.began ? "the session ended: " : "cancelled before the session began: ", m6_end_text(s->life.end));
+  answer(s, M6_VERB_DUMP, M6_EXIT_DUMP, "no dump: the session ended before it was written: ", m6_end_text(s->life.end));
+  answer(s, M6_VERB_ON, M6_EXIT_OTHER, "the session never began: ", m6_end_text(s->life.end));
 }
 
 static int active(const struct m6_session *s)
@@ -166,7 +166,6 @@ void m6_session_run(struct m6_session *s)
 {
   uint64_t beat_ns = 0, look_ns = 0, published_ns = 0;
   int wait_ms = M6_POLL_BUSY_MS;
-  unsigned looks = 0;
   struct m6_image *image;
   happened(s, M6_EVENT_ON, m6_monotonic_ns());
   for (;;) {
@@ -184,10 +183,11 @@ void m6_session_run(struct m6_session *s)
     commands(s, now);
     poll_dump(s);
     if (d.look && (image = s->source->image(s->arg)) != NULL)
-      m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval > 1 && (looks++ & 1));
+      m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval);
     if (s->life.state == M6_LIFE_COLLECTING && due(now, &published_ns, interval * M6_PUBLISH_MS * 1000000ull)) {
       s->o->event = M6_EVENT_NOTHING;
-      s->source->publish(s->arg, 0, M6_END_NONE);
+      if (!s->source->publish(s->arg, 0, M6_END_NONE))
+        published_ns = 0; /* a short program has no half a second to lose */
       happened(s, s->o->event, now);
     }
     if (m6_lifecycle_tick(&s->life, now) & M6_DO_FLUSH) finish(s);

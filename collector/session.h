@@ -11,8 +11,9 @@
 #include "calibrate.h"
 #include "command.h"
 #include "control.h"
-#include "lifecycle.h"
 #include "dump_write.h"
+#include "lifecycle.h"
+#include "live.h"
 #include "publish.h"
 #include "watch.h"
 
@@ -93,7 +94,6 @@ void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
-const char *m6_end_words(uint32_t reason);
 
 /* ---- the loop that both ways share -------------------------------------------------------------------------------- */
 
@@ -109,8 +109,9 @@ struct m6_source {
   enum m6_life_event (*created)(void *arg); /* there may be new segments */
   void (*ask)(void *arg);                   /* M6_DO_ASK: write the wish for a session */
   void (*stop)(void *arg); /* M6_DO_CANCEL, M6_DO_STOP, M6_DO_FLUSH: tell the shim, wait a moment, drain what is left */
-  void (*publish)(void *arg, int final, uint32_t reason); /* the session's last snapshot when final */
-  struct m6_image *(*image)(void *arg);                   /* the image that the session is about, or NULL */
+  /* The session's last snapshot when final. 0: there is nothing to publish yet; then it is tried again at the next turn. */
+  int (*publish)(void *arg, int final, uint32_t reason);
+  struct m6_image *(*image)(void *arg); /* the image that the session is about, or NULL */
   /* Between two sessions of a collector that stays: what the grant is now. 0 when the target is gone. NULL: there is no second one. */
   int (*grant)(void *arg, struct m6_lifecycle *life);
 };

@@ -200,8 +200,9 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.maps = is.maps - s->base.maps;
   s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
-  if (s->queued == 0 && (s->counts.deaths_lost != s->deaths_checked || rest)) {
-    s->deaths_checked = s->counts.deaths_lost;
+  uint64_t lost = s->counts.deaths_lost + s->sites.early_lost + s->maps.early_lost;
+  if (s->queued == 0 && (lost != s->deaths_checked || rest)) {
+    s->deaths_checked = lost;
     m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
     m6_sites_check(&s->maps, in_table, m6_site_table(c->segment));
   }
@@ -371,6 +372,11 @@ uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stac
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)
 {
   return s->stacks.list[stack];
+}
+
+void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *, const struct m6_sym_module *), void *arg)
+{
+  if (s && s->symbols) m6_symbols_met(s->symbols, each, arg);
 }
 
 const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)

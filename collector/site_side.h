@@ -39,6 +39,9 @@ struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappi
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);
+/* The files that stacks led through. */
+void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *arg, const struct m6_sym_module *m),
+                          void *arg);
 /* The stack's functions as text (site_names.h); NULL: asked for, not known yet. And waits until what was asked for is known. */
 const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack);
 void m6_site_side_wait(struct m6_site_side *s);

@@ -133,12 +133,12 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
     s->untracked++;
     return;
   }
-  struct m6_site_live *l;
-  HASH_FIND(hh, s->alive, &one.key, sizeof one.key, l);
-  if (l) { /* this key again: its death was lost, long ago */
-    HASH_DELETE(hh, s->alive, l);
-    leave(s, l);
-    free(l);
+  struct m6_site_live *l, *before;
+  HASH_FIND(hh, s->alive, &one.key, sizeof one.key, before);
+  if (before) { /* this key again: its death was lost, long ago */
+    HASH_DELETE(hh, s->alive, before);
+    leave(s, before);
+    free(before);
   }
   add(&site->live, &one, 1);
   add(&s->live, &one, 1);
@@ -175,10 +175,14 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
   if (s->early_count == EARLY_MAX && (l = s->early) != NULL) {
     HASH_DELETE(hh, s->early, l);
     s->early_count--;
+    s->early_lost++;
     free(l);
   }
   l = calloc(1, sizeof *l);
-  if (l == NULL) return;
+  if (l == NULL) {
+    s->early_lost++;
+    return;
+  }
   l->key = key;
   l->frame = frame;
   HASH_ADD(hh, s->early, key, sizeof l->key, l);
@@ -205,7 +209,7 @@ void m6_sites_settle(struct m6_sites *s)
     s->list[k].age_sum = s->list[k].oldest = 0;
     memset(s->list[k].born, 0, sizeof s->list[k].born);
   }
-  struct m6_site_live *l, *next;
+  struct m6_site_live *l = NULL, *next;
   HASH_ITER(hh, s->alive, l, next)
   {
     uint32_t age = s->frame > l->frame ? s->frame - l->frame : 0;

@@ -155,6 +155,18 @@ static int sites_ok(const struct m6_snapshot *s)
          site_rows_ok(s, s->sites.maps_offset, s->sites.map_count, M6_SITE_MAPS_SHOWN);
 }
 
+static int modules_ok(const struct m6_snapshot *s)
+{
+  const struct m6_snap_module *m = m6_snap_module_rows(s);
+  if (s->modules.count == 0) return 1;
+  if (s->modules.count > M6_MODULES_SHOWN || !region_ok(s, s->modules.offset, s->modules.count, sizeof *m, 8)) return 0;
+  for (uint32_t i = 0; i < s->modules.count; i++, m++)
+    if (!text_ok(s, m->path_offset, m->path_bytes, M6_TEXT_MAX) ||
+        !text_ok(s, m->build_id_offset, m->build_id_bytes, M6_TEXT_MAX))
+      return 0;
+  return 1;
+}
+
 int m6_snapshot_check(const void *block, size_t bytes)
 {
   const struct m6_snapshot *s = block;
@@ -181,7 +193,7 @@ int m6_snapshot_check(const void *block, size_t bytes)
   if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;
-  if (!sites_ok(s)) return MACH6_EINVALID;
+  if (!sites_ok(s) || !modules_ok(s)) return MACH6_EINVALID;
   int tree = tree_ok(s);
   if (tree > 0 && !m6_snapshot_check_kernel(s)) return MACH6_EINVALID;
   return tree > 0 ? MACH6_OK : tree < 0 ? MACH6_ENOMEM : MACH6_EINVALID;

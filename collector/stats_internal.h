@@ -90,6 +90,10 @@ static inline const float *m6_snap_samples(const struct m6_snapshot *s)
 {
   return (const float *)((const char *)s + s->samples_offset);
 }
+static inline const struct m6_snap_module *m6_snap_module_rows(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_module *)((const char *)s + s->modules.offset);
+}
 static inline const char *m6_snap_text(const struct m6_snapshot *s) { return (const char *)s + s->text_offset; }
 
 /* stats.c: takes the block over, whatever the answer is. */

@@ -1,6 +1,7 @@
 /* stats_proc.c - see stats_proc.h. */
 #include "stats_proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,10 +42,11 @@ int m6_proc_read(pid_t pid, struct m6_proc *out)
   size_t length = (size_t)(close_at - open_at - 1);
   if (length >= sizeof out->comm) length = sizeof out->comm - 1;
   memcpy(out->comm, open_at + 1, length);
-  unsigned long long utime, stime, start;
-  if (sscanf(close_at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %*s %*s %llu",
-             &out->state, &utime, &stime, &start) != 4)
+  unsigned long long utime, stime, threads, start;
+  if (sscanf(close_at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %llu %*s %llu",
+             &out->state, &utime, &stime, &threads, &start) != 5)
     return EINVAL;
+  if (out->state == 'Z' && threads > 1) out->state = 'S'; /* main left by pthread_exit: the others go on */
   out->cpu_ns = (utime + stime) * m6_proc_tick_ns();
   out->start_ns = start * m6_proc_tick_ns();
   snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
@@ -60,11 +62,25 @@ int m6_proc_alive(pid_t pid)
   return m6_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X';
 }
 
+pid_t m6_proc_speaker(pid_t pid)
+{
+  char path[64], byte;
+  pid_t other = pid;
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  if (readlink(path, &byte, 1) >= 0 || errno != ENOENT) return pid;
+  snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+  DIR *d = opendir(path);
+  for (struct dirent *e; d && other == pid && (e = readdir(d)) != NULL;)
+    if (e->d_name[0] >= '1' && e->d_name[0] <= '9') other = (pid_t)strtol(e->d_name, NULL, 10);
+  if (d) closedir(d);
+  return other;
+}
+
 int m6_proc_exe(pid_t pid, uint64_t *device, uint64_t *inode)
 {
   char path[64];
   struct stat st;
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)m6_proc_speaker(pid));
   if (stat(path, &st) != 0) return errno;
   *device = st.st_dev;
   *inode = st.st_ino;
@@ -74,7 +90,7 @@ int m6_proc_exe(pid_t pid, uint64_t *device, uint64_t *inode)
 int m6_proc_exe_path(pid_t pid, char *out, size_t room)
 {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+  snprintf(path, sizeof path, "/proc/%d/exe", (int)m6_proc_speaker(pid));
   ssize_t n = readlink(path, out, room - 1);
   if (n < 0) return -1;
   out[n] = 0;
@@ -94,7 +110,7 @@ int m6_proc_thread_name(pid_t pid, pid_t tid, char *out, size_t room)
 int m6_proc_module(pid_t pid, uint64_t address, char *out, size_t room)
 {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+  snprintf(path, sizeof path, "/proc/%d/maps", (int)m6_proc_speaker(pid));
   FILE *f = fopen(path, "re");
   if (f == NULL) return -1;
   char *line = NULL;

@@ -14,7 +14,7 @@ struct m6_proc {
   uint64_t start_ns; /* since boot, in whole clock ticks */
   uint64_t cpu_ns;   /* user and system time so far */
   uint32_t uid, euid;
-  char state; /* R, S, D, Z, ... */
+  char state; /* R, S, D, Z, ...; Z only when all of its threads have ended, not its leader alone */
   char comm[64];
 };
 
@@ -24,6 +24,8 @@ int m6_proc_read(pid_t pid, struct m6_proc *out);
 uint64_t m6_proc_tick_ns(void);
 /* Does it run? A zombie does not. */
 int m6_proc_alive(pid_t pid);
+/* The thread whose files in /proc tell of its memory: itself, or another one where its leader has ended. */
+pid_t m6_proc_speaker(pid_t pid);
 /* Identity of the executable: 0 or an errno; non-dumpable processes hide it. */
 int m6_proc_exe(pid_t pid, uint64_t *device, uint64_t *inode);
 /* Its path (NUL-terminated), length, or -1. */

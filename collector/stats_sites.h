@@ -35,5 +35,6 @@ struct m6_heap_unused {
 struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s);
 
 M6_HIDDEN json_t *m6_payload_sites(const struct m6_snapshot *s);
+M6_HIDDEN json_t *m6_payload_modules(const struct m6_snapshot *s);
 
 #endif

@@ -25,11 +25,11 @@ const char *m6_end_text(uint32_t i)
   static const char *const t[] = {
     [M6_END_NONE] = "still running",
     [M6_END_OFF] = "stopped on request",
-    [M6_END_TTL] = "the session's time was up",
+    [M6_END_TTL] = "its time was up",
     [M6_END_EXIT] = "the program ended",
     [M6_END_EXEC] = "the program became another one (exec)",
     [M6_END_COLLECTOR_LOST] = "the collector fell silent",
-    [M6_END_FAILURE] = "a failure",
+    [M6_END_FAILURE] = "the program's shared memory was cut off, or is not what a shim writes",
     [M6_END_BUDGET] = "mach6 cost more than its budget, at the lowest level too",
   };
   return PICK(t, i);

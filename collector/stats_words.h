@@ -1,4 +1,4 @@
-/* stats_words.h - the numbers of a snapshot in words, once, for JSON and for people.
+/* stats_words.h - the numbers of a snapshot in words, once, for JSON and for people: in reports and in the collector's messages.
  *
  * `*_name` are short and stable (JSON values); `*_text` are sentences. Never NULL: what is out of range is "?".
  */
@@ -9,7 +9,7 @@
 
 const char *m6_state_name(uint32_t state) __attribute__((visibility("hidden")));
 const char *m6_end_name(uint32_t end) __attribute__((visibility("hidden")));
-const char *m6_end_text(uint32_t end) __attribute__((visibility("hidden")));
+const char *m6_end_text(uint32_t end) __attribute__((visibility("hidden"))); /* what ended the session, as a clause */
 const char *m6_level_name(uint32_t level) __attribute__((visibility("hidden")));
 const char *m6_clock_name(uint32_t clock) __attribute__((visibility("hidden")));
 const char *m6_verdict_name(int32_t verdict) __attribute__((visibility("hidden")));

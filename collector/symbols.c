@@ -233,22 +233,38 @@ int m6_symbols_refresh(struct m6_symbols *y)
   return e;
 }
 
+static void tell(struct m6_sym_file *f, void (*each)(void *, const struct m6_sym_module *), void *arg)
+{
+  struct m6_sym_module m = {
+    .path = f->path,
+    .build_id = f->elf ? m6_elf_build_id(f->elf) : "",
+    .debug_file = f->elf ? m6_elf_debug_file(f->elf) : NULL,
+    .start = f->start,
+    .end = f->end,
+    .offset = f->offset,
+    .source = f->source,
+    .error = f->error,
+  };
+  each(arg, &m);
+}
+
 uint32_t m6_symbols_modules(struct m6_symbols *y, void (*each)(void *, const struct m6_sym_module *), void *arg)
 {
   uint32_t n = 0;
   for (struct m6_sym_file *f = y->files; f; f = f->next, n++) {
-    struct m6_elf *elf = m6_sym_elf(y, f);
-    struct m6_sym_module m = {
-      .path = f->path,
-      .build_id = elf ? m6_elf_build_id(elf) : "",
-      .debug_file = elf ? m6_elf_debug_file(elf) : NULL,
-      .start = f->start,
-      .end = f->end,
-      .offset = f->offset,
-      .source = f->source,
-      .error = f->error,
-    };
-    each(arg, &m);
+    m6_sym_elf(y, f);
+    tell(f, each, arg);
+  }
+  return n;
+}
+
+uint32_t m6_symbols_met(struct m6_symbols *y, void (*each)(void *, const struct m6_sym_module *), void *arg)
+{
+  uint32_t n = 0;
+  for (struct m6_sym_file *f = y->files; f; f = f->next) {
+    if (!f->tried) continue;
+    tell(f, each, arg);
+    n++;
   }
   return n;
 }

@@ -61,7 +61,8 @@ int m6_symbols_covers(const struct m6_symbols *y, uint64_t address); /* is it in
 /* Can this be a return address? Not when it is in no code, or comes after no call: then the frames from here on are no callers. */
 int m6_symbols_is_return(struct m6_symbols *y, uint64_t address);
 /* The callers of a sampled thread by .eh_frame: for options.unwind of kernel_samples.h, with `symbols` a struct m6_symbols.
- * Ends where the stack does, where its copy ends, or where no rule is known (and no frame pointer leads to a call). */
+ * Ends where the stack does, where its copy ends, or where no rule is known, no frame pointer leads to a call, and no word of the stack
+ * near by is a caller from which the rules lead to the end. */
 struct m6_user_state;
 uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *state, uint64_t *ip, uint32_t most);
 /* Did it end where the stack does? *whole tells. */
@@ -80,6 +81,8 @@ int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, stru
 int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags, struct m6_sym_name *out, int most);
 /* All modules, in no order; reads the build-ids of those that were not needed so far. */
 uint32_t m6_symbols_modules(struct m6_symbols *y, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
+/* Only those that were needed: opens nothing. */
+uint32_t m6_symbols_met(struct m6_symbols *y, void (*each)(void *arg, const struct m6_sym_module *m), void *arg);
 const char *m6_symbols_intern(struct m6_symbols *y, const char *text);
 const char *m6_sym_source_name(enum m6_sym_source source);
 

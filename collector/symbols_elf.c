@@ -303,6 +303,14 @@ static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
   return name;
 }
 
+/* elfutils finds the unit whose code begins before an address, and takes what lies between two pieces of it for its own; its search for
+ * the line there then gives the row that the piece before ended with. */
+static int in_unit(Dwarf_Die *cu, Dwarf_Addr pc)
+{
+  if (!dwarf_hasattr(cu, DW_AT_ranges) && !dwarf_hasattr(cu, DW_AT_high_pc)) return 1; /* it does not say */
+  return dwarf_haspc(cu, pc) != 0;
+}
+
 /* Fills out with the frames at vaddr; 0 when DWARF knows no function there (the line may still be known). */
 static int dwarf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most)
 {
@@ -310,6 +318,7 @@ static int dwarf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out
   Dwarf_Die *cu = dwfl_module_addrdie(e->module, vaddr, &bias), chain[DEPTH_MAX];
   if (!cu) return 0;
   Dwarf_Addr pc = vaddr - bias;
+  if (!in_unit(cu, pc)) return 0;
   Dwarf_Line *line = dwarf_getsrc_die(cu, pc);
   int number = 0;
   out[0] = (struct m6_elf_name){0};

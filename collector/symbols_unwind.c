@@ -2,7 +2,8 @@
  *
  * x86-64. libdw interprets .eh_frame; what it finds for an address (where the caller's frame begins, where it saved registers)
  * is a row, and is kept, so a step costs one look-up. Rules that are not of that simple form are few: procedure linkage
- * stubs, whose form is known, and signal frames, where the stack ends for us.
+ * stubs, whose form is known, and signal frames, where the stack ends for us. Code that was compiled at run time has none: there a frame
+ * pointer leads on, or a search for the first caller from which the rules lead to the thread's first function.
  * Foreign bytes: only the copied stack is read, within its bounds; each frame must lie above the last, so it ends.
  * May call symbols_maps.c, elfutils. Caller: kernel_samples_perf.c, by options.unwind.
  */
@@ -20,6 +21,9 @@ static const int dwarf_number[SAVED] = {3, 6, 12, 13, 14, 15};
 #define DWARF_SP 7
 #define DWARF_RA 16
 #define SAME INT32_MIN /* not saved */
+#define HOME_MAX 256
+#define SEARCH_BYTES 4096u /* of stack, for a caller to which no rule leads */
+#define SEARCH_TRIES 8
 
 enum row_kind { ROW_NONE, ROW_SIMPLE, ROW_STUB, ROW_LAST };
 struct m6_sym_row {
@@ -109,6 +113,80 @@ static int load(const struct m6_user_state *u, uint64_t address, uint64_t *value
   return 1;
 }
 
+/* ---- steps ---------------------------------------------------------------------------------------------------------------------- */
+
+struct at { /* a frame: where it is, and what the registers were that functions give back */
+  uint64_t pc, sp, saved[SAVED];
+};
+enum step { STEP_UP, STEP_LAST, STEP_CUT, STEP_NO_RULE };
+
+static void move_up(struct at *a, uint64_t cfa, uint64_t pc) { a->sp = cfa, a->pc = pc; }
+
+/* To the caller, by the rule for this place. `call`: pc is a return address, which may be the next function's first: the call counts. */
+static enum step by_rule(struct m6_symbols *y, const struct m6_user_state *u, struct at *a, int call)
+{
+  const struct m6_sym_row *r = row_at(y, call ? a->pc - 1 : a->pc);
+  uint64_t cfa, next;
+  if (!r || r->kind == ROW_NONE) return STEP_NO_RULE;
+  if (r->kind == ROW_LAST) return STEP_LAST;
+  if (r->kind == ROW_STUB) cfa = a->sp + 8 + ((a->pc & 15) >= 11 ? 8 : 0);
+  else cfa = (r->base < 0 ? a->sp : a->saved[r->base]) + (uint64_t)(int64_t)r->offset;
+  if (cfa <= a->sp || !load(u, cfa + (uint64_t)(int64_t)r->ra, &next)) return STEP_CUT;
+  for (int i = 0; i < SAVED && r->kind == ROW_SIMPLE; i++) {
+    uint64_t v;
+    if (r->saved[i] != SAME && load(u, cfa + (uint64_t)(int64_t)r->saved[i], &v)) a->saved[i] = v;
+  }
+  move_up(a, cfa, next);
+  return STEP_UP;
+}
+
+/* Code of a compiler at run time has no rules. If it keeps frame pointers, they lead to a call. */
+static int by_frame_pointer(struct m6_symbols *y, const struct m6_user_state *u, struct at *a)
+{
+  uint64_t bp, next, cfa = a->saved[BP] + 16;
+  if (cfa <= a->sp || !load(u, a->saved[BP] + 8, &next) || !load(u, a->saved[BP], &bp) ||
+      !m6_symbols_is_return(y, next))
+    return 0;
+  a->saved[BP] = bp;
+  move_up(a, cfa, next);
+  return 1;
+}
+
+/* From here on only rules, each of them to a place behind a call, to where the thread began? */
+static int leads_home(struct m6_symbols *y, const struct m6_user_state *u, struct at a)
+{
+  for (int i = 0; i < HOME_MAX; i++) {
+    enum step is = by_rule(y, u, &a, 1);
+    if (is != STEP_UP) return is == STEP_LAST;
+    if (!m6_symbols_is_return(y, a.pc)) return 0;
+  }
+  return 0;
+}
+
+/* Without frame pointers the caller is the first word above that is a return address into a file's code and leads home: a word that is
+ * left over from a call that has returned hardly does, as each frame above it must lie where the rules say. Where the stack was not
+ * copied to its end nothing leads home. What such code pushes first is mostly the frame pointer. */
+static int by_search(struct m6_symbols *y, const struct m6_user_state *u, struct at *a)
+{
+  int tries = SEARCH_TRIES;
+  uint64_t first = (a->sp + 7) & ~7ull, next, bp;
+  for (uint64_t place = first; place - first < SEARCH_BYTES && tries && load(u, place, &next); place += 8) {
+    const struct m6_sym_range *r = m6_sym_range_at(y, next - 1);
+    if (!r || !r->file || !m6_symbols_is_return(y, next)) continue;
+    struct at b = *a;
+    tries--;
+    move_up(&b, place + 8, next);
+    if (place >= first + 8 && load(u, place - 8, &bp) && bp > place) {
+      uint64_t was = b.saved[BP];
+      b.saved[BP] = bp;
+      if (leads_home(y, u, b)) return *a = b, 1;
+      b.saved[BP] = was;
+    }
+    if (leads_home(y, u, b)) return *a = b, 1;
+  }
+  return 0;
+}
+
 uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *u, uint64_t *ip, uint32_t most)
 {
   int whole;
@@ -118,35 +196,18 @@ uint32_t m6_symbols_unwind(void *symbols, const struct m6_user_state *u, uint64_
 uint32_t m6_symbols_unwind_whole(struct m6_symbols *y, const struct m6_user_state *u, uint64_t *ip, uint32_t most,
                                  int *whole)
 {
-  uint64_t saved[SAVED] = {u->bx, u->bp, u->r12, u->r13, u->r14, u->r15}, sp = u->sp, pc = u->ip;
+  struct at a = {u->ip, u->sp, {u->bx, u->bp, u->r12, u->r13, u->r14, u->r15}};
   uint32_t n = 0;
+  int searched = 0;
   *whole = 0;
-  while (n < most && pc) {
-    ip[n++] = pc;
-    /* A return address may be the next function's first: the call is what counts. */
-    const struct m6_sym_row *r = row_at(y, n > 1 ? pc - 1 : pc);
-    uint64_t cfa, next;
-    if (r && r->kind == ROW_LAST) {
-      *whole = 1;
-      break;
-    }
-    if (r && r->kind != ROW_NONE) {
-      if (r->kind == ROW_STUB) cfa = sp + 8 + ((pc & 15) >= 11 ? 8 : 0);
-      else cfa = (r->base < 0 ? sp : saved[r->base]) + (uint64_t)(int64_t)r->offset;
-      if (cfa <= sp || !load(u, cfa + (uint64_t)(int64_t)r->ra, &next)) break;
-      for (int i = 0; i < SAVED && r->kind == ROW_SIMPLE; i++) {
-        uint64_t v;
-        if (r->saved[i] != SAME && load(u, cfa + (uint64_t)(int64_t)r->saved[i], &v)) saved[i] = v;
-      }
-    } else {
-      /* No rule: code of a JIT compiler. If it keeps frame pointers, they lead to a call. */
-      uint64_t bp;
-      cfa = saved[BP] + 16;
-      if (cfa <= sp || !load(u, saved[BP] + 8, &next) || !load(u, saved[BP], &bp) || !m6_symbols_is_return(y, next))
-        break;
-      saved[BP] = bp;
-    }
-    sp = cfa, pc = next;
+  while (n < most && a.pc) {
+    ip[n++] = a.pc;
+    enum step is = by_rule(y, u, &a, n > 1);
+    *whole = is == STEP_LAST;
+    if (is == STEP_UP) continue;
+    if (is != STEP_NO_RULE) break;
+    if (by_frame_pointer(y, u, &a)) continue;
+    if (searched++ || !by_search(y, u, &a)) break;
   }
   return n;
 }

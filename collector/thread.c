@@ -64,9 +64,8 @@ struct m6_thread *m6_capture_thread(struct m6_capture *c, uint32_t ring, uint32_
     const struct m6_slot *slots = m6_segment_slots(c->segment);
     for (uint32_t i = 0; i < used && i < M6_SLOTS && tid == 0; i++)
       if (m6_peek(&slots[i].ring) == ring + 1) tid = m6_peek(&slots[i].tid);
-  } else if (!tid_known(c, tid, ring)) {
-    c->threads_seen++;
   }
+  if (tid != 0 && !tid_known(c, tid, ring)) c->threads_seen++;
   r->thread = m6_thread_new(&c->tree, tid);
   if (r->thread == NULL) return NULL;
   r->thread->name = intern(c, unnamed);

@@ -29,6 +29,9 @@ int m6_watch_open(struct m6_watch *w, int end_fd, int in_run)
     sigaddset(&taken, SIGHUP);
   }
   signal(SIGPIPE, SIG_IGN);
+  signal(
+    SIGXFSZ,
+    SIG_IGN); /* a file-size limit is an error like others: live stats, a dump or the final snapshot may be missing */
   sigprocmask(SIG_BLOCK, &taken, NULL);
   w->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
   if (w->signals < 0) return errno;

@@ -363,7 +363,7 @@ static void look_around(void)
  * new): before anything is counted, or counting would ask again. */
 static void warm_up(void)
 {
-  if (next.measure == no_usable || m6_module_of((void *)next.malloc) == m6_module_of((void *)dlvsym)) return;
+  if (next.measure == no_usable || m6_module_of((void *)next.malloc) == m6_module_of((void *)m6_libc_dlvsym)) return;
   void *p = served(next.malloc(1), 0);
   m6_shared_add(&before.live, -measured(p));
   m6_shared_add(&before.frees, p != NULL);

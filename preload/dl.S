@@ -1,4 +1,4 @@
-/* dl.S - the entries of dlsym, dlopen and dlmopen: ask route.c, then answer or jump to the real function.
+/* dl.S - the entries of dlsym, dlvsym, dlopen and dlmopen: ask route.c or versioned.c, then answer or jump to the real function.
  *
  * A jump, not a call: the real ones take the caller's module from the return address on the stack, which stays in place
  * here. Argument registers are kept around the question; no vector argument exists. At a function's entry the stack is
@@ -49,6 +49,23 @@
 	jmp	*%rdx
 1:	ret
 	leave	dlsym
+
+/* void *dlvsym(void *handle, const char *name, const char *version): the same, by m6_dlvsym_choose. */
+	entry	dlvsym
+	save	%rdi
+	save	%rsi
+	save	%rdx
+	movq	24(%rsp), %rcx
+	call	m6_dlvsym_choose
+	movq	%rdx, %rcx
+	restore	%rdx
+	restore	%rsi
+	restore	%rdi
+	testq	%rcx, %rcx
+	jz	1f
+	jmp	*%rcx
+1:	ret
+	leave	dlvsym
 
 /* void *dlopen(const char *file, int mode) */
 	entry	dlopen

@@ -111,4 +111,10 @@ void m6_present_destroyed_on(uint64_t display, uint64_t drawable) __attribute__(
 /* A drawable takes the place of another (a swapchain made from an old one): its presents go on in the same stream. */
 void m6_present_replaced(uint64_t display, uint64_t old, uint64_t drawable) __attribute__((visibility("hidden")));
 
+/* What dl.S asks of route.c and versioned.c. */
+struct m6_choice {
+  void *answer;
+  void *jump; /* not NULL: go there instead of answering */
+};
+
 #endif

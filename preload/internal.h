@@ -108,6 +108,7 @@ struct m6_thread {
   uint32_t state;              /* enum m6_thread_state */
   uint32_t present_depth;      /* presents nested on this thread's stack */
   uint32_t present_failed;     /* a nested present said that it failed */
+  uint32_t present_stream;     /* of this thread's last present */
   uint32_t pending_lost;       /* records lost since the last one that fitted */
   uint32_t no_ring;            /* 1: asked and refused, or not allowed; do not ask again this session */
   uint32_t session;            /* gate.collecting when the words above were last known to be of this session */
@@ -284,6 +285,9 @@ struct link_map *m6_module_of(const void *address) __attribute__((visibility("hi
 extern void *(*m6_libc_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
 /* dlsym of the next library in line that exports one (libc's, or another preload's). Never ours. */
 extern void *(*m6_real_dlsym)(void *, const char *)__attribute__((visibility("hidden")));
+/* libc's own dlvsym, which only the list of what is loaded leads to (versioned.c); NULL before m6_find_dlvsym. */
+extern void *(*m6_libc_dlvsym)(void *, const char *, const char *)__attribute__((visibility("hidden")));
+void m6_find_dlvsym(void) __attribute__((visibility("hidden"), cold));
 /* Is this address inside this library's own text? */
 int m6_is_ours(const void *address) __attribute__((visibility("hidden")));
 
@@ -296,6 +300,8 @@ struct m6_present {
   uint32_t symbol, route;
   uint32_t outermost; /* 0: nested or inert; leave does nothing but count depth down */
   uint32_t entered;   /* the session it began in; 0: inert */
+  uint32_t stream;    /* what it was told to be when it began */
+  uint64_t number;
 };
 /* On entry to a present and on its return; p lies in the caller's stack frame. `ok`: it succeeded, as its result
  * says, or where it returns nothing, as the presents nested in it said. */
@@ -305,8 +311,8 @@ void m6_present_leave(struct m6_present *p, int ok) __attribute__((visibility("h
 /* mach6_frame(): a boundary without a present around it. */
 void m6_present_explicit(const void *caller) __attribute__((visibility("hidden")));
 /* Places that do nothing, where the kernel can be told of a boundary (frame_probe.S); reached only while collecting. */
-void m6_frame_entered(void) __attribute__((visibility("hidden")));
-void m6_frame_returned(uint64_t stream, uint64_t number, uint64_t at_once) __attribute__((visibility("hidden")));
+void m6_frame_entered(uint64_t stream, uint64_t number, uint64_t whole) __attribute__((visibility("hidden")));
+void m6_frame_corrected(uint64_t stream, uint64_t number) __attribute__((visibility("hidden")));
 /* A drawable is destroyed: the next present on that handle is a new stream. */
 void m6_present_destroyed(uint64_t drawable) __attribute__((visibility("hidden")));
 

@@ -34,8 +34,8 @@ struct link_map *m6_module_of(const void *address)
   return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. dlvsym is exported by
- * nobody else, so libc's is found where dlvsym is. The first version is the architecture's own, so that no lookup fails. */
+/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. libc's is found where the dlvsym
+ * that has a version is. The first version is the architecture's own, so that no lookup fails. */
 static void find_dlsym(void)
 {
   static const char *const versions[] = {
@@ -52,16 +52,18 @@ static void find_dlsym(void)
   };
   const unsigned count = sizeof versions / sizeof *versions;
   void *found = NULL;
-  for (unsigned i = 0; i < count && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  if (!m6_libc_dlvsym) m6_find_dlvsym();
+  for (unsigned i = 0; i < count && !found && m6_libc_dlvsym; i++)
+    found = m6_libc_dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!found) return;
   void *own = found;
   m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
   m6_poke((void **)&m6_real_dlsym, found);
-  struct link_map *libc = m6_module_of((const void *)dlvsym);
+  struct link_map *libc = m6_module_of((const void *)m6_libc_dlvsym);
   if (libc && m6_module_of(found) != libc) {
     void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
     for (unsigned i = 0; i < count && handle; i++) {
-      void *in_libc = dlvsym(handle, "dlsym", versions[i]);
+      void *in_libc = m6_libc_dlvsym(handle, "dlsym", versions[i]);
       if (!in_libc) continue;
       own = in_libc;
       break;

@@ -158,7 +158,9 @@ void m6_present_enter(struct m6_present *p, uint32_t symbol, uint32_t route, uin
   if (!m6_collecting()) return;
   p->entered = m6_peek(&m6_gate.collecting);
   read_entry(p);
-  m6_frame_entered(); /* what a probe costs there lies in the gap, as on return */
+  p->stream = m6_self.present_stream; /* which it will be is known when it is over: most likely the same */
+  p->number = m6_peek(&m6_seg->streams[p->stream].presents) + 1;
+  m6_frame_entered(p->stream, p->number, 0); /* what a probe costs there lies in the gap */
 }
 
 void m6_present_leave(struct m6_present *p, int ok)
@@ -172,8 +174,9 @@ void m6_present_leave(struct m6_present *p, int ok)
   if (p->entered && p->entered == m6_peek(&m6_gate.collecting)) {
     uint32_t stream = stream_of(p);
     uint64_t number = count(stream, p, ok);
+    if (m6_unlikely(stream != p->stream || number != p->number)) m6_frame_corrected(stream, number);
     if (number) {
-      m6_frame_returned(stream, number, 0);
+      m6_self.present_stream = stream;
       uint64_t clock = m6_now();
       struct m6_reading thread = m6_thread_reading(), process = m6_process_reading();
       record(p, 0, stream, number, clock, process, thread);
@@ -203,7 +206,7 @@ void m6_present_explicit(const void *caller)
     read_entry(&p);
     uint32_t stream = stream_of(&p);
     uint64_t number = count(stream, &p, 1);
-    m6_frame_returned(stream, number, 1);
+    m6_frame_entered(stream, number, 1);
     record(&p, M6_FLAG_EXPLICIT, stream, number, p.clock, p.process, p.thread);
   }
   m6_poll_control(0);

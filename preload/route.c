@@ -11,10 +11,6 @@
 
 #include "hook.h"
 
-struct m6_choice {
-  void *answer;
-  void *jump; /* not NULL: go there instead of answering */
-};
 struct m6_choice m6_dlsym_choose(void *handle, const char *name, const void *caller)
   __attribute__((visibility("hidden")));
 void *m6_dlopen_target(const char *file, int mode) __attribute__((visibility("hidden")));

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -402,10 +403,12 @@ void m6_poll_control(uint64_t now)
     return;
   }
   uint32_t nobody = 0;
-  uint64_t signals[2];
-  m6_signals_off(signals); /* a cancellation in here would leave `switching` set for ever */
+  int cancel;
+  /* A cancellation in here would leave `switching` set for ever. No system call, not even to turn signals off: the program may have
+   * forbidden itself all but a few since. */
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
   if (!m6_claim(&switching, &nobody, 1)) {
-    m6_signals_back(signals);
+    pthread_setcancelstate(cancel, NULL);
     return;
   }
   if (open == (m6_peek(&m6_gate.collecting) != 0)) { /* nobody else was faster */
@@ -420,7 +423,7 @@ void m6_poll_control(uint64_t now)
     }
   }
   m6_publish(&switching, 0);
-  m6_signals_back(signals);
+  pthread_setcancelstate(cancel, NULL);
 }
 
 /* The shim's destructor. What a collector watches is the collector's to remove; one that ended its session in order has taken its heartbeat

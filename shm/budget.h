@@ -42,7 +42,7 @@
 #define M6_SCOPE_DEPTH_MAX 1024 /* open scopes of one thread that are told apart */
 
 #define M6_KERNEL_RING_BYTES (4u << 20)  /* what the kernel writes for one session, all ring buffers together: */
-#define M6_FRAMES_RING_BYTES (1u << 20)  /* boundaries, some 3,000 */
+#define M6_FRAMES_RING_BYTES (1u << 20)  /* boundaries, some 5,000 */
 #define M6_SAMPLES_RING_BYTES (2u << 20) /* CPU samples; as much again for switches, where boundaries have no ring */
 #define M6_SAMPLES_RETAINED 10000     /* CPU samples kept with their time, and different stacks kept, of one session */
 #define M6_SAMPLES_STACK_MAX 127      /* frames of one stack; the kernel's own default */

@@ -1,8 +1,8 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
  * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth events,
- * stalls, reservoirs' samples, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are in final snapshots and in those for a dump only. It travels
- * three ways: in the live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; as the plain
+ * stalls, reservoirs' samples, sites, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are
+ * in final snapshots and in those for a dump only. It travels three ways: in the live-stats file, under a seqlock, twice, so that a reader nearly always finds one at rest; as the plain
  * contents of a file descriptor when a session has ended; and as a dump (collector/dump.h has the table of its fields).
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
@@ -19,10 +19,11 @@
 #include "budget.h"
 #include "snapshot_govern.h"
 #include "snapshot_kernel.h"
+#include "snapshot_modules.h"
 #include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 3u
+#define M6_SNAPSHOT_VERSION 4u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
@@ -219,6 +220,8 @@ struct m6_snapshot {
   struct m6_snap_kernel kernel;
 
   struct m6_snap_sites sites;
+
+  struct m6_snap_modules modules;
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

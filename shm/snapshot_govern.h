@@ -54,13 +54,13 @@ struct m6_snap_link {     /* one session of the chain that is closed */
 
 /* ---- the heap as the kernel sees it --------------------------------------------------------------------------------- */
 
-struct m6_snap_heap { /* /proc/PID/smaps_rollup; bytes */
+struct m6_snap_heap { /* /proc/PID/smaps, and for pss smaps_rollup; bytes */
   uint64_t count;     /* measurements so far; 0: none, and nothing else holds */
   uint64_t at_ns;     /* of the last one, since the session's start */
   uint64_t took_ns;   /* how long it took, and so for how long the target's mappings may have been held */
   uint64_t rss, pss, anonymous, swap;
   uint64_t held;   /* resident or swapped, in what may be the allocator's; 0: not known */
-  int64_t live;    /* heap reading at that moment */
+  int64_t live;    /* in the allocator at that moment; below 0: not known */
   uint64_t missed; /* due while one was still pending */
   int32_t error;   /* errno of the last one that failed; 0 */
   uint32_t free_;

@@ -1,6 +1,6 @@
 /* snapshot_kernel.h - what the kernel knew of a target: the part of a snapshot that levels lite and full add.
  *
- * struct m6_snap_kernel ends the snapshot's head; it names sections by offset and count, as the head itself does. Everything
+ * struct m6_snap_kernel is in the snapshot's head; it names sections by offset and count, as the head itself does. Everything
  * in it is optional: at level memory all is zero, and what a machine refuses is missing with a reason in `refusals`.
  * Units: nanoseconds; counts are exact unless said otherwise. Counters begin when the kernel side was attached, `began_ns` after
  * the session's start (0 when before it).
@@ -106,8 +106,12 @@ struct m6_snap_kernel {
   uint32_t period_us;                         /* CPU time between two samples of a thread */
   uint64_t began_ns;
 
-  /* samples: all that were taken = in the tree + in_presents + elsewhere + waiting for their thread's records */
-  uint64_t samples_taken, samples_lost, stacks_lost, samples_late; /* late: overwritten before they got a time */
+  /* Samples. Where the governor sampled for a part of the time, each stands for several periods; all that tell what the time went to
+   * count periods (of nodes, threads, functions, folded stacks; *_presents, *_elsewhere, profile_*): times period_us, CPU time.
+   * samples_periods = in the tree + in_presents + elsewhere + waiting for their thread's records + late */
+  uint64_t samples_taken, samples_lost, stacks_lost,
+    samples_late;               /* samples. late: overwritten before they got a time */
+  uint64_t samples_periods;     /* that all of them stand for; samples_taken when there was no step */
   uint64_t samples_in_presents; /* of the presenting thread, inside the present itself */
   uint64_t samples_elsewhere;   /* of threads that never marked a scope */
   uint64_t profile_samples, profile_kernel, profile_cut,
@@ -116,7 +120,7 @@ struct m6_snap_kernel {
 
   uint64_t minor, major; /* page faults of the process */
   uint32_t faults_user_only;
-  uint32_t unnamed;       /* samples that are in no function, because naming them took too long */
+  uint32_t unnamed;       /* periods that are in no function, because naming them took too long */
   uint64_t counters_lost; /* threads or calls that found no room, events that did not come */
   uint64_t frames_lost;   /* readings that found the kernel's buffer full */
   uint64_t kernel_ns;     /* estimate of what all of it cost the target; 0 = not measured */
@@ -130,7 +134,7 @@ struct m6_snap_kernel {
   uint32_t spike_cause_count; /* as many as spikes, or 0 */
   uint32_t frame_cause_count; /* as many as retained frames, or 0 */
   uint64_t refusals_offset, threads_offset, calls_offset, functions_offset;
-  uint64_t samples_offset;            /* uint64_t each: samples that fell to the node itself, not to those below it */
+  uint64_t samples_offset;            /* uint64_t each: periods that fell to the node itself, not to those below it */
   uint64_t spike_causes_offset;       /* struct m6_snap_causes, in the order of the spikes */
   uint64_t frame_causes_offset;       /* the same, of the retained frames */
   uint64_t folded_offset;             /* text: folded stacks, a line each; final snapshots only */

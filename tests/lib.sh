@@ -136,6 +136,15 @@ finish() {
 segment_of() { compgen -G "/dev/shm/mach6.$1.*" >/dev/null; } # PID - does this target have a segment?
 stats_of() { compgen -G "/dev/shm/mach6-stats.$1.*" >/dev/null; }
 
+# bpf_left PREFIX... - programs, maps and links in the kernel whose names begin so and that are in nobody's hands: others on
+# this machine may be counting, too. Those of the test itself are dead by then.
+bpf_left() {
+  local p
+  for p in "$@"; do "$P/bpf_list" "$p"; done | awk '
+    NR == FNR { if (/^(prog|map|link)_id:/) held[(/^prog/ ? "program" : /^map/ ? "map" : "link") " " $2] = 1; next }
+    !held[$1 " " $2]' <(cat /proc/[0-9]*/fdinfo/* 2>/dev/null; echo) -
+}
+
 # json FILE FILTER - one value by jq; what is not there is "null", what is no JSON is "(not JSON)".
 json() { jq -r "$2" "$1" 2>/dev/null || echo "(not JSON)"; }
 

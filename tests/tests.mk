@@ -60,8 +60,8 @@ TESTS_BUILT += $(if $(HAS_FUZZER),$(FUZZ))
 .PHONY: fuzz
 FUZZ_S ?= 600
 fuzz: tests
-	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS=$(abspath $B)/fuzz tests/fuzz/dump.test
-	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS=$(abspath $B)/fuzz tests/fuzz/segment.test
+	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS="$$PWD/$B/fuzz" tests/fuzz/dump.test
+	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS="$$PWD/$B/fuzz" tests/fuzz/segment.test
 
 .PHONY: tests
 tests: all $(TESTS_BUILT)

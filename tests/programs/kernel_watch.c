@@ -47,6 +47,7 @@ int main(int argc, char **argv)
   puts("up");
   fflush(stdout);
   if (getchar() == EOF) return 1;
+  m6_counters_stop(c);
   m6_counters_read(c, 1, &fault);
   m6_counters_frames(c, each, NULL);
   for (unsigned i = 0; i < c->thread_count; i++)

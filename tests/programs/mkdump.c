@@ -106,6 +106,12 @@ static void put_sites(struct fx *f)
                               .stacks = 3,
                               .stacks_whole = 2,
                               .price_ns = NAN};
+  fx_module(f, "/usr/lib/libGL.so.1", "b1d0000000000000000000000000000000000001", 0x7f0000001000);
+  fx_module(f, "/opt/game/plugins/../sample-game", "b1d0000000000000000000000000000000000002", 0x555555555000);
+  /* One name, two files: whose functions are meant is not known. */
+  fx_module(f, "/opt/a/game", "b1d0000000000000000000000000000000000003", 0x7f1000001000);
+  fx_module(f, names ? "/opt/b/\xef\xbf\xbd<game>" : "/opt/b/game",
+            names ? "" : "b1d0000000000000000000000000000000000004", 0x7f2000001000);
   fx_kernel(f);
   f->head.kernel.refusal_count = f->head.kernel.thread_count = f->head.kernel.call_count = 0;
   f->head.kernel.frames = 0;

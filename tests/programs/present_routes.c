@@ -4,6 +4,7 @@
  * library counted. A check that fails says so and exits 3.
  */
 /* needs: libfakegfx1.so libfakegfx2.so libfakeplugin1.so libfakeplugin2.so libfakesoname.so libfakeunder.so */
+/* needs: libfakeversioned.so */
 /* flags: -Wl,-rpath,'$ORIGIN' -rdynamic */
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,6 +39,25 @@ static void by_dlsym(void)
   eglswap *swap = (eglswap *)dlsym(gfx, "eglSwapBuffers");
   CHECK(swap && swap == (eglswap *)dlsym(gfx, "eglSwapBuffers"));
   for (int i = 0; i < n; i++) CHECK(swap((void *)1, (void *)2) == 1);
+  report(gfx);
+}
+
+/* By version: each is the function that was asked for, and what is not there in that version stays missing. */
+static void by_version(void)
+{
+  void *gfx = open_in("libfakeversioned.so", RTLD_NOW | RTLD_LOCAL);
+  eglswap *old = (eglswap *)dlvsym(gfx, "eglSwapBuffers", "FAKE_1"),
+          *new = (eglswap *)dlvsym(gfx, "eglSwapBuffers", "FAKE_2");
+  CHECK(old && new &&old != new && !dlerror());
+  CHECK(!dlvsym(gfx, "eglSwapBuffers", "FAKE_9") && dlerror() && !dlerror());
+  CHECK(!dlvsym(gfx, "glXSwapBuffers", "FAKE_1") && dlerror());
+  CHECK(!dlvsym(RTLD_DEFAULT, "eglSwapBuffers", "FAKE_1") && dlerror());
+  CHECK(!dlvsym(RTLD_NEXT, "eglSwapBuffers", "FAKE_1") && dlerror() && !dlerror());
+  CHECK(!dlvsym(gfx, "no_such_thing", "FAKE_1") && dlerror());
+  CHECK(dlvsym(gfx, "fake_old", "FAKE_2") == dlsym(gfx, "fake_old") && !dlerror());
+  for (int i = 0; i < n; i++) CHECK(old((void *)1, (void *)2) == 2);
+  for (int i = 0; i < 2 * n; i++) CHECK(new ((void *)1, (void *)2) == 1);
+  CHECK(*number(gfx, "fake_old") == n);
   report(gfx);
 }
 
@@ -226,6 +246,7 @@ static const struct {
   void (*run)(void);
 } modes[] = {
   {"dlsym", by_dlsym},
+  {"dlvsym", by_version},
   {"two", two},
   {"plugin", plugin},
   {"plugin_tail", plugin_tail},

@@ -1,9 +1,10 @@
 /* sampledump.c - samples a running process and prints what was found: the tests' view of kernel_samples, symbols and profile.
  *   sampledump [--hz N | --ms N] [--no-bpf] [--no-kernel] [--unwind] [--retained N] [--poll-ms N] [--rows N] [--folded FILE] [--join FILE] [--modules]
- *              [--tsv] [--samples N] [--cycles N] PID SECONDS
+ *              [--tsv] [--samples N] [--cycles N] [--steps] PID SECONDS
  * Ends early when the process does, or with --samples N when it has that many. --cycles N: starts and stops N times first, and prints
  * descriptors and resident KiB before and after. --programs: prints how many sampling programs the kernel holds, and ends.
  * Lines: "# key value" and the table; --tsv prints rows as self, total, function, module, file:line.
+ * --steps: half-way to --samples N it goes on as the governor does at half the interval, with every other 200 ms.
  * --join: "tid time_ns function" of each retained sample, in the order in which it was handed out. */
 /* links: build/libmach6kernel.a -lbpf -ldw -lelf -liberty */
 #include <bpf/bpf.h>
@@ -113,18 +114,28 @@ static void module(void *arg, const struct m6_sym_module *m)
          m->error ? " " : "", m->error ? strerror(m->error) : "", m->debug_file ? " +debug" : "");
 }
 
+static void step(uint64_t now)
+{
+  static uint64_t looked, looks;
+  if (looks == 0) m6_samples_weight(samples, 2);
+  if (now - looked < 200) return;
+  looked = now;
+  m6_samples_pause(samples, looks++ & 1);
+}
+
 int main(int argc, char **argv)
 {
   static const struct option options[] = {
     {"hz", 1, NULL, 'z'},      {"ms", 1, NULL, 'm'},     {"no-bpf", 0, NULL, 'b'},   {"no-kernel", 0, NULL, 'k'},
     {"rows", 1, NULL, 'r'},    {"folded", 1, NULL, 'f'}, {"join", 1, NULL, 'j'},     {"modules", 0, NULL, 'M'},
     {"tsv", 0, NULL, 't'},     {"unwind", 0, NULL, 'u'}, {"retained", 1, NULL, 'R'}, {"poll-ms", 1, NULL, 'P'},
-    {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"programs", 0, NULL, 'p'}, {NULL, 0, NULL, 0}};
+    {"samples", 1, NULL, 'n'}, {"cycles", 1, NULL, 'c'}, {"programs", 0, NULL, 'p'}, {"steps", 0, NULL, 's'},
+    {NULL, 0, NULL, 0}};
   struct m6_samples_options o = {.period_us = m6_samples_period(M6_SAMPLES_HZ_FULL)};
   struct m6_samples_status st;
   const char *folded = NULL;
   uint32_t rows = 20;
-  int modules = 0, tsv = 0, cycles = 0;
+  int modules = 0, tsv = 0, cycles = 0, steps = 0;
   uint64_t enough = UINT64_MAX;
   useconds_t poll_us = 20000;
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -143,6 +154,7 @@ int main(int argc, char **argv)
     case 'u': o.unwind = m6_symbols_unwind; break;
     case 'n': enough = strtoull(optarg, NULL, 10); break;
     case 'c': cycles = atoi(optarg); break;
+    case 's': steps = 1; break;
     case 'p': printf("%d\n", programs()); return 0;
     default: return 2;
     }
@@ -171,6 +183,7 @@ int main(int argc, char **argv)
        (double)(now - begun) < seconds * 1000 && polled < enough; now = now_ms()) {
     usleep(poll_us);
     m6_samples_poll(samples, each, NULL);
+    if (steps && polled >= enough / 2) step(now);
     if (uncovered && now - refreshed >= 1000) {
       m6_symbols_refresh(symbols);
       uncovered = 0, refreshed = now;
@@ -190,10 +203,10 @@ int main(int argc, char **argv)
   m6_samples_status(samples, &st);
   struct m6_profile_sum ps = m6_profile_sum(profile);
   printf("# tier %s\n# kernel_mode %d\n# threads %u\n# period_us %u\n# samples %" PRIu64 "\n# lost %" PRIu64
-         "\n# lost_stacks %" PRIu64 "\n# lost_retained %" PRIu64 "\n# throttled %" PRIu64 "\n# polled %" PRIu64
-         "\n# sum %" PRIu64 "\n# in_kernel %" PRIu64 "\n# cut %" PRIu64 "\n# bare %" PRIu64 "\n",
-         m6_samples_tier_name(st.tier), st.kernel_mode, st.threads, st.period_us, st.samples, st.lost, st.lost_stacks,
-         st.lost_retained, st.throttled, polled, sum, ps.kernel, ps.cut, ps.bare);
+         "\n# periods %" PRIu64 "\n# lost_stacks %" PRIu64 "\n# lost_retained %" PRIu64 "\n# throttled %" PRIu64
+         "\n# polled %" PRIu64 "\n# sum %" PRIu64 "\n# in_kernel %" PRIu64 "\n# cut %" PRIu64 "\n# bare %" PRIu64 "\n",
+         m6_samples_tier_name(st.tier), st.kernel_mode, st.threads, st.period_us, st.samples, st.lost, st.periods,
+         st.lost_stacks, st.lost_retained, st.throttled, polled, sum, ps.kernel, ps.cut, ps.bare);
   printf("# cpu_ns %" PRIu64 "\n# expected %.1f\n", st.cpu_ns, (double)st.cpu_ns / (st.period_us * 1000.0));
   if (e) printf("# totals %s\n", strerror(e));
   if (tsv) {

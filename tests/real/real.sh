@@ -138,3 +138,11 @@ allocs_a_frame() {
   n=$(json "$J" '.root.children[] | select(.label == "frame") | .stats["allocs.count"] / .stats.count')
   within "$n" "$1" "$2" "allocations a frame"
 }
+
+# minetest_world - what minetest needs, in the current folder.
+minetest_world() {
+  mkdir world
+  printf '%s\n' gameid=devtest world_name=t {backend,player_backend,auth_backend,mod_storage_backend}=sqlite3 >world/world.mt
+  printf '%s\n' enable_sound=false fullscreen=false screen_w=320 screen_h=240 viewing_range=60 mg_name=v7 fixed_map_seed=42 \
+    fps_max=500 fps_max_unfocused=500 pause_on_lost_focus=false vsync=false name=tester >mt.conf
+}

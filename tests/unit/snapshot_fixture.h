@@ -32,8 +32,9 @@ struct fx {
   uint64_t cpu_samples[M6_NODES_MAX];
   struct m6_snap_causes causes[M6_SPIKES_RETAINED];
   const char *folded;
-  struct m6_snap_site *sites; /* head.sites.row_count of them; not freed here */
-  struct m6_snap_site *maps;  /* head.sites.map_count */
+  struct m6_snap_site *sites;       /* head.sites.row_count of them; not freed here */
+  struct m6_snap_site *maps;        /* head.sites.map_count */
+  struct m6_snap_module modules[4]; /* head.modules.count */
 };
 
 static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
@@ -43,6 +44,15 @@ static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
   memcpy(f->text + at, s, n);
   f->head.text_bytes += (uint32_t)n;
   return at;
+}
+
+static inline void fx_module(struct fx *f, const char *path, const char *build_id, uint64_t start)
+{
+  struct m6_snap_module *m = &f->modules[f->head.modules.count++];
+  *m = (struct m6_snap_module){.path_bytes = (uint32_t)strlen(path), .build_id_bytes = (uint32_t)strlen(build_id)};
+  m->path_offset = fx_text(f, path, m->path_bytes);
+  m->build_id_offset = fx_text(f, build_id, m->build_id_bytes);
+  m->start = start, m->end = start + 0x9000, m->offset = 0x1000;
 }
 
 /* The new node's index; it becomes its parent's last child. */
@@ -145,7 +155,8 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
               {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
               {&k->folded_offset, f->folded, k->folded_bytes},
               {&h->sites.rows_offset, f->sites, h->sites.row_count * sizeof *f->sites},
-              {&h->sites.maps_offset, f->maps, h->sites.map_count * sizeof *f->maps}};
+              {&h->sites.maps_offset, f->maps, h->sites.map_count * sizeof *f->maps},
+              {&h->modules.offset, f->modules, h->modules.count * sizeof f->modules[0]}};
   for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
     *more[i].offset = h->bytes;
     h->bytes += (more[i].bytes + 7) & ~7ull;
@@ -193,6 +204,7 @@ static inline void fx_kernel(struct fx *f)
                                .period_us = 10101,
                                .began_ns = 270000000,
                                .samples_taken = 1200,
+                               .samples_periods = 1200,
                                .samples_in_presents = 100,
                                .samples_elsewhere = 20,
                                .profile_samples = 1200,

@@ -1,6 +1,6 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/publish.c collector/stats_proc.c collector/guard.c -lm */
+/* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/guard.c -lm */
 /* sanitizers: address */
 /* test_books - property: random scope trees over several threads with random losses close to the byte, in every run.
  *

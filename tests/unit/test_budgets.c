@@ -329,6 +329,9 @@ static void heap_mappings(void **state)
     m6_heap_maps_line(&m, line);
   }
   assert_int_equal(m.held, (100 + 3 + 50 + 7 + 200 + 11) * 1024);
+  assert_int_equal(m.anonymous, (4 + 8 + 100 + 50 + 7 + 1000 + 200 + 20 + 30 + 11 + 60) * 1024);
+  assert_int_equal(m.swap, 3 * 1024);
+  assert_int_equal(m.rss, 99 * 1024);
   m6_heap_maps_line(&m, "Anonymous: 18446744073709551615 kB");
   m6_heap_maps_line(&m, "");
   m6_heap_maps_line(&m, "7ffd0000000-7ffd0021000 rw-p\n");

@@ -1,6 +1,6 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/publish.c collector/stats_proc.c collector/guard.c collector/kernel_side_scopes.c collector/sample_join.c -lm */
+/* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/guard.c collector/kernel_side_scopes.c collector/sample_join.c -lm */
 /* sanitizers: address */
 /* test_credit - each CPU sample falls to the scope that was open when it was taken, once; and what a frame was made of is the difference of
  * two boundaries of one thread. */
@@ -58,7 +58,11 @@ static void present(void)
   fx_present(&f, 0, 0, 5, 0);
 }
 /* Now, after the last record and before the next one. */
-static void sample(uint32_t tid) { m6_join_add(k.join, &(struct m6_sample){.time_ns = f.clock + 5, .tid = tid}); }
+static void weighs(uint32_t tid, uint32_t weight)
+{
+  m6_join_add(k.join, &(struct m6_sample){.time_ns = f.clock + 5, .tid = tid, .weight = weight});
+}
+static void sample(uint32_t tid) { weighs(tid, 1); }
 
 static void drain(void)
 {
@@ -118,13 +122,38 @@ static void inside_a_present(void **state)
   f.clock += 10;
   uint64_t entry = f.clock;
   fx_present(&f, 0, 0, 1000, 0); /* takes 1,000 ns */
-  m6_join_add(k.join, &(struct m6_sample){.time_ns = entry + 500, .tid = 1000});
-  m6_join_add(k.join, &(struct m6_sample){.time_ns = entry + 600, .tid = 1000});
+  m6_join_add(k.join, &(struct m6_sample){.time_ns = entry + 500, .tid = 1000, .weight = 1});
+  m6_join_add(k.join, &(struct m6_sample){.time_ns = entry + 600, .tid = 1000, .weight = 1});
   sample(1000);
   drain();
   struct m6_snapshot *s = fx_finish(&c, 1);
   assert_int_equal(k.in_presents, 2);
   assert_int_equal(samples_of(s, "frame") + samples_of(s, "shutdown"), 1);
+  free(s);
+}
+
+/* The governor's steps: each sample brings the periods that it stands for, wherever it falls. */
+static void a_scope_gets_the_periods_of_its_samples(void **state)
+{
+  (void)state;
+  fx_start(&f, 0, 1000);
+  present();
+  mark(0, A), weighs(1000, 1), mark(0, B), weighs(1000, 2), weighs(1000, 6), done(0), weighs(1000, 2), done(0);
+  weighs(1000, 3);
+  present();
+  drain();
+  f.clock += 10;
+  uint64_t entry = f.clock;
+  fx_present(&f, 0, 0, 1000, 0);
+  m6_join_add(k.join, &(struct m6_sample){.time_ns = entry + 500, .tid = 1000, .weight = 4});
+  weighs(4711, 5);
+  drain();
+  struct m6_snapshot *s = fx_finish(&c, 1);
+  assert_int_equal(samples_of(s, "frame/a"), 3);
+  assert_int_equal(samples_of(s, "frame/a/b"), 8);
+  assert_int_equal(samples_of(s, "frame"), 3);
+  assert_int_equal(k.in_presents, 4);
+  assert_int_equal(k.elsewhere, 5);
   free(s);
 }
 
@@ -194,6 +223,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(to_the_scope_that_was_open, setup, teardown),
     cmocka_unit_test_setup_teardown(inside_a_present, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_scope_gets_the_periods_of_its_samples, setup, teardown),
     cmocka_unit_test_setup_teardown(none_is_lost_or_counted_twice, setup, teardown),
     cmocka_unit_test_setup_teardown(a_frame_is_the_difference_of_two_boundaries, setup, teardown),
   };

@@ -114,7 +114,10 @@ static void every_member_of_every_struct_is_in_the_table(void **state)
   static const char *const heads[] = {"session", "kernel", "site_sums"};
   size_t elsewhere[3] = {0, 0, 0};
 #define HEAD(at)                                                                                                       \
-  ((at) >= offsetof(struct m6_snapshot, sites) ? 2 : (at) >= offsetof(struct m6_snapshot, kernel) ? 1 : 0)
+  ((at) >= offsetof(struct m6_snapshot, modules)  ? 0                                                                  \
+   : (at) >= offsetof(struct m6_snapshot, sites)  ? 2                                                                  \
+   : (at) >= offsetof(struct m6_snapshot, kernel) ? 1                                                                  \
+                                                  : 0)
   for (unsigned k = 1; k < sections; k++) {
     if (x[k].count_at != M6_FIXED) elsewhere[HEAD(x[k].count_at)] += 4;
     if (x[k].offset_at != M6_FIXED) elsewhere[HEAD(x[k].offset_at)] += 8;

@@ -1,6 +1,6 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/publish.c collector/stats_proc.c collector/guard.c -lm */
+/* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/guard.c -lm */
 /* sanitizers: address */
 /* test_frames - frame maths (F03): frames over time, lows only of enough frames, spikes, series, retained records, the verdict. */
 #include <math.h>
@@ -174,6 +174,61 @@ static void a_spike_names_its_scopes(void **state)
   free(s);
 }
 
+/* A loop that is one scope, present included: where its frame was late is in no scope that was closed. */
+static void a_scope_that_is_open_at_the_present_is_a_cause(void **state)
+{
+  (void)state;
+  uint32_t turn = fx_label(&f, "turn"), step = fx_label(&f, "step"), draw = fx_label(&f, "draw");
+  for (int i = 0; i < 300; i++) {
+    fx_mark(&f, 0, turn);
+    fx_mark(&f, 0, step);
+    f.clock += MS;
+    fx_done(&f, 0);
+    f.clock += i == 200 ? 30 * MS : MS;
+    fx_mark(&f, 0, draw); /* open, too */
+    f.clock += i == 200 ? 7 * MS : MS;
+    fx_present(&f, 0, 0, 0, 0);
+    fx_done(&f, 0);
+    fx_done(&f, 0);
+    m6_capture_drain(&c, 0);
+  }
+  struct m6_snapshot *s = finish();
+  assert_int_equal(s->spikes_total, 1);
+  const struct m6_snap_spike *p = (const struct m6_snap_spike *)((const char *)s + s->spikes_offset);
+  static const char *const causes[] = {"turn", "draw", "step"};
+  static const uint64_t ms[] = {30, 7, 1};
+  assert_int_equal(p->frame, 201);
+  for (int k = 0; k < 3; k++) {
+    assert_true(fx_labelled(s, &fx_nodes(s)[p->cause[k].node], causes[k]));
+    assert_int_equal(p->cause[k].time, ms[k] * MS);
+  }
+  free(s);
+}
+
+/* And one that spans several frames: of each, what is not in the scopes that came and went meanwhile. */
+static void a_scope_over_many_frames_is_a_cause(void **state)
+{
+  (void)state;
+  uint32_t game = fx_label(&f, "game"), draw = fx_label(&f, "draw");
+  fx_mark(&f, 0, game);
+  for (int i = 0; i < 300; i++) {
+    f.clock += i == 200 ? 20 * MS : MS;
+    fx_mark(&f, 0, draw);
+    f.clock += 2 * MS;
+    fx_done(&f, 0);
+    fx_present(&f, 0, 0, 0, 0);
+    m6_capture_drain(&c, 0);
+  }
+  struct m6_snapshot *s = finish();
+  const struct m6_snap_spike *p = (const struct m6_snap_spike *)((const char *)s + s->spikes_offset);
+  assert_int_equal(s->spikes_total, 1);
+  assert_true(fx_labelled(s, &fx_nodes(s)[p->cause[0].node], "game"));
+  assert_int_equal(p->cause[0].time, 20 * MS);
+  assert_true(fx_labelled(s, &fx_nodes(s)[p->cause[1].node], "draw"));
+  assert_int_equal(p->cause[1].time, 2 * MS);
+  free(s);
+}
+
 /* Not before M6_SPIKE_WINDOW_MIN frames, not for less than a millisecond over, only the worst are kept. */
 static void what_is_a_spike(void **state)
 {
@@ -331,6 +386,8 @@ int main(void)
                                      T(fast_frames),
                                      T(pairs_of_presents),
                                      T(a_spike_names_its_scopes),
+                                     T(a_scope_that_is_open_at_the_present_is_a_cause),
+                                     T(a_scope_over_many_frames_is_a_cause),
                                      T(what_is_a_spike),
                                      T(the_rolling_median_is_the_median),
                                      T(lost_boundaries_make_a_lump),

@@ -211,28 +211,6 @@ static void a_counter_that_falls_back_is_no_cost(void **state)
   for (int i = 0; i < 20; i++) assert_int_equal(tick(0.5), M6_GOVERNOR_STAY);
   assert_true(g.cost >= 0 && g.cost < 0.005);
 }
-static void samples_weigh_their_interval(void **state)
-{
-  (void)state;
-  const struct m6_snap_step steps[] = {
-    {10 * S, 2, 2, 1, 2, 0, 0, 0, 0}, {20 * S, 2, 1, 2, 1, 0, 0, 0, 0}, {30 * S, 1, 1, 1, 2, 0, 0, 0, 0}};
-  static const struct {
-    uint64_t at;
-    uint32_t weight;
-  } want[] = {{0, 1}, {10 * S - 1, 1}, {10 * S, 2}, {15 * S, 2}, {20 * S, 1}, {29 * S, 1}, {1000 * S, 2}};
-  for (unsigned i = 0; i < sizeof want / sizeof *want; i++)
-    assert_int_equal(m6_governor_weight(steps, 3, want[i].at), want[i].weight);
-  assert_int_equal(m6_governor_weight(NULL, 0, 5), 1);
-  /* The total of a rate that is sampled at both intervals: as if it had been sampled at the one. */
-  uint64_t total = 0;
-  for (uint64_t t = 0; t < 40 * S;) {
-    uint32_t w = m6_governor_weight(steps, 3, t);
-    total += w;
-    t += w * S / 100;
-  }
-  assert_in_range(total, 3996, 4004);
-}
-
 static void sites_are_sampled_more_seldom_before_a_level_goes(void **state)
 {
   (void)state;
@@ -318,7 +296,6 @@ int main(void)
     cmocka_unit_test(between_half_the_budget_and_all_of_it_it_stays),
     cmocka_unit_test(steps_up_that_do_not_hold_come_more_and_more_seldom),
     cmocka_unit_test(a_counter_that_falls_back_is_no_cost),
-    cmocka_unit_test(samples_weigh_their_interval),
     cmocka_unit_test(sites_are_sampled_more_seldom_before_a_level_goes),
     cmocka_unit_test(sites_that_cost_nothing_are_left_alone),
     cmocka_unit_test(every_allocation_becomes_a_sample_and_the_last_is_the_longest_distance),

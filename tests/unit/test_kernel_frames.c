@@ -404,9 +404,8 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   int numbered = 1;
   for (unsigned i = 0; i < frame_count; i++)
     numbered &= frames[i].number == i + 1 && (pid_t)frames[i].tid == shared->tid &&
-                (pid_t)frames[i].own_tid == shared->tid && frames[i].stream == 0 &&
-                !memcmp(&frames[i].entry, &frames[i].ret, sizeof frames[i].ret);
-  check(numbered, "%s: numbered from 1, of the thread, entry and return in one", mode);
+                (pid_t)frames[i].own_tid == shared->tid && frames[i].stream == 0;
+  check(numbered, "%s: numbered from 1, of the thread", mode);
   check_books(mode, "planted causes", 0, frame_count);
   if (frame_count == want && rounds == ROUNDS)
     for (int p = 0; p < PLANTS; p++) {
@@ -433,11 +432,22 @@ static void run(const char *mode, int rounds, int shim, int syscalls, int raw, i
   if (shim) {
     int good = 1;
     unsigned presents = frame_count - after - 1;
+    uint64_t asleep = 0;
     for (unsigned i = after + 1; i < frame_count; i++) {
-      uint64_t gap = frames[i].ret.time_ns - frames[i].entry.time_ns;
-      uint64_t slept = frames[i].ret.off_ns[M6_OFF_SLEEP] - frames[i].entry.off_ns[M6_OFF_SLEEP];
-      good &= frames[i].stream == 1 && frames[i].number == i - after && gap >= 3000000 && slept >= 2900000;
+      good &= frames[i].stream == 1 && frames[i].number == i - after;
+      if (i == after + 1) continue;
+      /* Two slept meanwhile: the one before, and one that failed. Pushed off its CPU on the way to sleep, it waits for one first. */
+      const struct m6_kernel_reading *a = &frames[i - 1].entry, *b = &frames[i].entry;
+      uint64_t took = b->time_ns - a->time_ns, slept = b->off_ns[M6_OFF_SLEEP] - a->off_ns[M6_OFF_SLEEP];
+      uint64_t late = b->wait_ns - a->wait_ns + b->off_ns[M6_OFF_STOLEN] - a->off_ns[M6_OFF_STOLEN];
+      asleep += slept;
+      int here = took >= 6000000 && slept + late >= 5800000;
+      if (!here)
+        diag("%.3f ms, of which %.3f asleep, %.3f waiting or stolen", (double)took / 1e6, (double)slept / 1e6,
+             (double)late / 1e6);
+      good &= here;
     }
+    good &= asleep >= (PRESENTS - 1) * 5800000ull / 2;
     check(presents == PRESENTS && good && shared->failed_presents == PRESENTS,
           "%s: %u of %d presents came, in a stream of their own, and slept inside; %ld failed and are none", mode,
           presents, PRESENTS, shared->failed_presents);

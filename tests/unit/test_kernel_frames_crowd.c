@@ -81,7 +81,7 @@ static void run(void)
   static unsigned char numbered[CROWD * CROWD_FRAMES + 1];
   unsigned open = 0, back = 0, twice = 0, strangers = 0;
   for (unsigned i = 0; i < frame_count; i++) {
-    const struct m6_kernel_reading *r = &frames[i].ret, *before;
+    const struct m6_kernel_reading *r = &frames[i].entry, *before;
     int t = 0;
     while (t < CROWD && threads[t].count && threads[t].tid != frames[i].tid) t++;
     if (t == CROWD || frames[i].number > CROWD * CROWD_FRAMES) {
@@ -90,7 +90,7 @@ static void run(void)
     }
     twice += numbered[frames[i].number]++;
     if (threads[t].count++) {
-      before = &frames[threads[t].last].ret;
+      before = &frames[threads[t].last].entry;
       open += r->on_ns - before->on_ns + r->wait_ns - before->wait_ns + off_sum(r) - off_sum(before) !=
               r->time_ns - before->time_ns;
       back += (unsigned)fell(before, r);

@@ -18,7 +18,7 @@
 #include "collector/kernel_place.h"
 #include "collector/kernel_probe.h"
 #include "kernel_tap.h"
-#include "tools/mach6/probe.h"
+#include "tools/mach6/tool.h"
 
 /* ---- the two interposed calls ----------------------------------------------------------------------------------- */
 static int calls, fail_at, fail_on, fail_with, refuse_multi, disorder, watch;
@@ -206,7 +206,7 @@ static int run_way(enum way w, int out, pid_t target)
   disorder = 0;
   /* The link is the last call but those of perf; each earlier one was made to fail above. */
   if (w == FAILS) fail_at = 3, fail_on = 1, fail_with = ENOMEM;
-  int status = mach6_probe_main(4, argv);
+  int status = m6_probe(4, argv);
   watch = 0;
   if (status != ways[w].status) return 1;
   if (tap_fds("bpf") || tap_fds("perf_event")) return 2;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -309,6 +310,57 @@ static void unwinding_finds_the_callers_and_stays_in_the_copy(void **state)
 #endif
 }
 
+/* Code that was made at run time, without rules and without a frame pointer (0 in its register): it calls what it is given. */
+typedef void through(void (*call)(void));
+static uint64_t made_ip[32];
+static uint32_t made_count;
+static uintptr_t made_top;
+static int made_whole;
+static KEEP void from_made_code(void)
+{
+#if defined(__x86_64__)
+  struct m6_user_state u = {0};
+  __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2\n\tmovq %%rbx, %3\n\tmovq %%r12, %4\n\t"
+                   "movq %%r13, %5\n\tmovq %%r14, %6\n\tmovq %%r15, %7"
+                   : "=&r"(u.ip), "=m"(u.sp), "=m"(u.bp), "=m"(u.bx), "=m"(u.r12), "=m"(u.r13), "=m"(u.r14),
+                     "=m"(u.r15));
+  u.stack = (const unsigned char *)(uintptr_t)u.sp;
+  u.bytes = (uint32_t)(made_top - u.sp) & ~7u;
+  made_count = m6_symbols_unwind_whole(symbols, &u, made_ip, 32, &made_whole);
+#endif
+}
+static KEEP void *calls_made_code(void *code)
+{
+  made_top = (uintptr_t)pthread_self() & ~(uintptr_t)15;
+  ((through *)(uintptr_t)code)(from_made_code);
+  __asm__ volatile("" ::: "memory");
+  return NULL;
+}
+static void code_without_rules_has_callers_all_the_same(void **state)
+{
+#if defined(__x86_64__)
+  /* push rbp; push rbx; sub rsp, 0x48; xor ebp, ebp; call rdi; add rsp, 0x48; pop rbx; pop rbp; ret */
+  static const unsigned char bytes[] = {0x55, 0x53, 0x48, 0x83, 0xec, 0x48, 0x31, 0xed, 0xff,
+                                        0xd7, 0x48, 0x83, 0xc4, 0x48, 0x5b, 0x5d, 0xc3};
+  unsigned char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code == MAP_FAILED) skip(); /* not allowed here */
+  memcpy(code, bytes, sizeof bytes);
+  assert_int_equal(m6_symbols_refresh(symbols), 0);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, calls_made_code, code), 0);
+  pthread_join(thread, NULL);
+  struct m6_sym_name name[M6_SYM_INLINE_MAX];
+  assert_true(made_count >= 4);
+  assert_int_equal(made_ip[1], (uintptr_t)code + 10);
+  int k = m6_symbols_names(symbols, made_ip[2], M6_SYM_RETURN, name, M6_SYM_INLINE_MAX);
+  assert_string_equal(name[k - 1].function, "calls_made_code");
+  assert_int_equal(made_whole, 1);
+  munmap(code, 4096);
+#else
+  skip();
+#endif
+}
+
 /* Headers, program headers and the tables of this program, damaged at random: whatever comes out, nothing crashes. Each in a
  * child: elfutils is read by us, but is not ours. Ours is at fault when the sanitizer says so (exit status), not by a signal. */
 static void damaged_files_cost_a_name_and_nothing_else(void **state)
@@ -364,6 +416,7 @@ int main(void)
     cmocka_unit_test(a_perf_map_is_foreign_text),
     cmocka_unit_test(mappings_that_went_away_keep_their_names),
     cmocka_unit_test(unwinding_finds_the_callers_and_stays_in_the_copy),
+    cmocka_unit_test(code_without_rules_has_callers_all_the_same),
     cmocka_unit_test(damaged_files_cost_a_name_and_nothing_else),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -71,6 +71,41 @@ static char *printed(const struct page *as, const char *label, int columns)
   return out;
 }
 
+static char *folded(const char *lines, int width, int colour)
+{
+  char *out = NULL;
+  size_t n;
+  struct page p = {NULL, colour, 1, width};
+  p.to = open_memstream(&out, &n);
+  t_fold(&p, lines);
+  fclose(p.to);
+  return out;
+}
+
+static void wide_lines_are_folded(void **state)
+{
+  static const struct {
+    const char *lines, *want;
+  } t[] = {
+    {"", ""},
+    {"fits\n  so does this\n", "fits\n  so does this\n"},
+    {"  exactly twenty cols\n", "  exactly twenty cols\n"},
+    {"  one, two, three, four, five\n", "  one, two, three,\n    four, five\n"},
+    {"  it took 12.5 ms, more than 11.1 ms\n", "  it took 12.5 ms,\n    more than 11.1 ms\n"},
+    {"  seventeen or 18 ms\nx", "  seventeen or 18 ms\nx"},
+    {"  there is nineteen 19 ms\n", "  there is nineteen\n    19 ms\n"},
+    {"  lib.so.2+0x1234 [lib.so.2]\n", "  lib.so.2+0x1234\n    [lib.so.2]\n"},
+    {"unbreakableunbreakableunbreakable and\n", "unbreakableunbreakableunbreakable and\n"},
+    {"  \033[1mbold, two\033[0m, three, four\n", "  \033[1mbold, two\033[0m, three,\n    four\n"},
+    {"  µµµµµ, µµµµµµµ, µµµµ\n", "  µµµµµ, µµµµµµµ,\n    µµµµ\n"},
+  };
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    char *got = folded(t[i].lines, 21, 1);
+    assert_string_equal(got, t[i].want);
+    free(got);
+  }
+}
+
 static void labels_fill_their_columns(void **state)
 {
   static const struct {
@@ -106,7 +141,10 @@ static void wrapping_keeps_numbers_with_their_units(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(times), cmocka_unit_test(bytes), cmocka_unit_test(counts),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(times),
+                                     cmocka_unit_test(bytes),
+                                     cmocka_unit_test(counts),
+                                     cmocka_unit_test(wide_lines_are_folded),
                                      cmocka_unit_test(labels_fill_their_columns),
                                      cmocka_unit_test(wrapping_keeps_numbers_with_their_units)};
   if (!setlocale(LC_CTYPE, "C.UTF-8")) return 99;

@@ -1,6 +1,6 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
-/* links: collector/publish.c collector/stats_proc.c collector/guard.c -lm */
+/* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/guard.c -lm */
 /* sanitizers: address */
 /* test_tree - memory is O(nodes) and bounded, "(other)" takes what finds no room, nothing is lost on the way (S01, S02). */
 #include "segment_fixture.h"
@@ -114,6 +114,39 @@ static void threads_come_and_go(void **state)
   free(s);
 }
 
+/* The START of a thread is in the session in which it began; in a chain's next one it is known by its records, or by its slot. */
+static void a_joined_session_sees_the_threads_that_go_on(void **state)
+{
+  (void)state;
+  uint32_t label = fx_label(&f, "job");
+  for (unsigned t = 0; t < FX_THREADS; t++) fx_start(&f, t, 1000 + t);
+  f.clock += 10;
+  fx_present(&f, 0, 0, 5, 0);
+  f.clock += 10;
+  fx_present(&f, 0, 0, 5, 0);
+  m6_capture_drain(&c, 0);
+  free(fx_finish(&c, 0));
+  assert_int_equal(c.threads_seen, FX_THREADS);
+  struct m6_capture next;
+  uint64_t presents[M6_STREAMS];
+  m6_books_poll(&c.books, 1);
+  for (uint32_t s = 0; s < M6_STREAMS; s++) presents[s] = c.head.streams[s].presents;
+  assert_int_equal(m6_capture_open(&next, f.segment, 0, &c.now, presents), 0);
+  m6_capture_follow(&next, &c);
+  f.clock += 10;
+  fx_mark(&f, 1, label), fx_done(&f, 1);
+  fx_present(&f, 0, 0, 5, 0);
+  m6_capture_drain(&next, 0); /* two of them by their records, */
+  assert_int_equal(next.threads_seen, 2);
+  free(fx_finish(&next, 0)); /* the others by their slots, and none twice */
+  assert_int_equal(next.threads_seen, FX_THREADS);
+  m6_capture_drain(&next, 1);
+  struct m6_snapshot *s = fx_finish(&next, 1);
+  assert_int_equal(s->threads_seen, FX_THREADS);
+  free(s);
+  m6_capture_close(&next);
+}
+
 static void hostile_labels(void **state)
 {
   (void)state;
@@ -190,7 +223,8 @@ static void texts_become_valid_utf8(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
-  const struct CMUnitTest tests[] = {T(a_flood_of_paths), T(a_flood_of_labels), T(threads_come_and_go),
-                                     T(hostile_labels), T(texts_become_valid_utf8)};
+  const struct CMUnitTest tests[] = {T(a_flood_of_paths),    T(a_flood_of_labels),
+                                     T(threads_come_and_go), T(a_joined_session_sees_the_threads_that_go_on),
+                                     T(hostile_labels),      T(texts_become_valid_utf8)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,7 @@ static void print_text(const struct side *a, const struct side *b, const struct 
 int diff_runs(const char *files_a, const char *files_b, const struct compare_options *o, int json)
 {
   struct side a = {0}, b = {0};
-  struct runs_comparison c;
+  struct runs_comparison c = {0};
   int status = EXIT_FINE, error = side_load(&a, files_a, &status);
   if (!error) error = side_load(&b, files_b, &status);
   if (!error && compare_runs(a.run, a.n, b.run, b.n, o, &c)) {

@@ -4,12 +4,8 @@
  * hangs or dies costs the answers that it had not given. Tiers above one's own cannot be tried, and are said to be so.
  * Calls doctor_probes.c, collector/kernel_fault.h, jansson.
  */
-#include "doctor.h"
-
-#include "../../collector/kernel_confine.h"
-
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <grp.h>
 #include <jansson.h>
 #include <linux/capability.h>
@@ -24,14 +20,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODY 65534
-#define FEATURES_MAX 40
-#define CHILD_SECONDS 60
+#include "../../collector/kernel_confine.h"
+#include "doctor.h"
+#include "tool.h"
 
-static const char usage_text[] =
-  "usage: mach6 doctor [--json]\n"
-  "Tries what mach6 can ask of the kernel, as root, with CAP_BPF and CAP_PERFMON, and with nothing,\n"
-  "and says what closes what does not work, and which command opens it. Run it as root to see every tier.\n";
+#define NOBODY 65534
+#define CHILD_SECONDS 60
 
 enum tier { ROOT, CAPABLE, NOTHING, TIERS };
 static const struct {
@@ -50,7 +44,7 @@ struct answer {
 };
 struct examination {
   int tried[TIERS];
-  struct answer answers[TIERS][FEATURES_MAX];
+  struct answer answers[TIERS][DOCTOR_FEATURES_MAX];
 };
 
 /* ---- becoming a tier -------------------------------------------------------------------------------------------- */
@@ -185,7 +179,7 @@ static void print_hint(const char *what, const char *text, int ways)
 /* What is closed, once for each reason: the features, the errno, the setting, the command. */
 static void print_reasons(const struct examination *e, enum tier t)
 {
-  char done[FEATURES_MAX] = {0};
+  char done[DOCTOR_FEATURES_MAX] = {0};
   int first = 1;
   for (size_t i = 0; i < doctor_feature_count; i++) {
     const struct answer *a = &e->answers[t][i];
@@ -300,20 +294,32 @@ static pid_t start_other(void)
   return none ? 0 : child;
 }
 
-int mach6_doctor_main(int argc, char **argv)
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-  static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-  int json = 0, option;
-  optind = 0;
-  while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) switch (option) {
-    case 'j': json = 1; break;
-    case 'h': fputs(usage_text, stdout); return 0;
-    default: fputs(usage_text, stderr); return 2;
-    }
-  if (argc != optind || doctor_feature_count > FEATURES_MAX) {
-    fputs(usage_text, stderr);
-    return 2;
+  switch (key) {
+  case 'j': *(int *)state->input = 1; break;
+  case ARGP_KEY_ARG: argp_error(state, "doctor takes no names ('%s')", arg); break;
+  default: return ARGP_ERR_UNKNOWN;
   }
+  return 0;
+}
+
+int m6_doctor(int argc, char **argv)
+{
+  static const struct argp_option table[] = {{"json", 'j', 0, 0, "One JSON object", 0}, {0}};
+  static const struct argp argp = {table,
+                                   parse,
+                                   NULL,
+                                   "Try what mach6 can ask of the kernel, as root, with CAP_BPF and CAP_PERFMON, and "
+                                   "with nothing, and say what closes "
+                                   "what does not work, and which command opens it. As root it can try every tier.",
+                                   NULL,
+                                   NULL,
+                                   NULL};
+  int json = 0;
+  argv[0] = (char *)"mach6 doctor";
+  argp_err_exit_status = EXIT_USAGE;
+  argp_parse(&argp, argc, argv, 0, NULL, &json);
   static struct examination e;
   pid_t other = start_other();
   if (other > 0) doctor_other = other;

@@ -1,7 +1,4 @@
-/* doctor.h - `mach6 doctor`, and the table of what it tries. Exit status: 0, or 2 for a wrong use.
- *
- * doctor.c drops to each tier in a child and prints; doctor_probes.c knows the features.
- */
+/* doctor.h - what `mach6 doctor` tries: doctor.c drops to each tier in a child and prints; doctor_probes.c knows the features. */
 #ifndef MACH6_DOCTOR_H
 #define MACH6_DOCTOR_H
 
@@ -10,8 +7,7 @@
 
 #include "../../collector/kernel_fault.h"
 
-int mach6_doctor_main(int argc, char **argv); /* argv[0] is "doctor" */
-
+#define DOCTOR_FEATURES_MAX 40
 struct doctor_feature {
   const char *id;    /* for machines; never changes its meaning */
   const char *group; /* a heading */

@@ -140,14 +140,14 @@ static int place_of_own(struct m6_place *place)
   char why[512];
   return m6_place_find("/proc/self/exe:m6_doctor_probed", place, why, sizeof why);
 }
-static int try_multi(enum m6_area *area)
+static int uprobe(enum m6_uprobe_kind kind, enum m6_area *area)
 {
   struct m6_place place;
   struct m6_fault fault;
   struct m6_probe p;
   int err = place_of_own(&place);
   if (err) return err;
-  err = m6_probe_open_as(&p, M6_UPROBE_MULTI, place.path, place.offset, getpid(), &fault);
+  err = m6_probe_open_as(&p, kind, place.path, place.offset, getpid(), &fault);
   if (err) {
     *area = fault.area;
     return err;
@@ -157,23 +157,8 @@ static int try_multi(enum m6_area *area)
   m6_probe_close(&p);
   return hits == 1 ? 0 : EIO;
 }
-static int try_pmu_uprobe(enum m6_area *area)
-{
-  struct m6_place place;
-  struct m6_fault fault;
-  struct m6_probe p;
-  int err = place_of_own(&place);
-  if (err) return err;
-  err = m6_probe_open_as(&p, M6_UPROBE_PMU, place.path, place.offset, getpid(), &fault);
-  if (err) {
-    *area = fault.area;
-    return err;
-  }
-  m6_doctor_probed(1);
-  uint64_t hits = m6_probe_read(&p, NULL);
-  m6_probe_close(&p);
-  return hits == 1 ? 0 : EIO;
-}
+static int try_multi(enum m6_area *area) { return uprobe(M6_UPROBE_MULTI, area); }
+static int try_pmu_uprobe(enum m6_area *area) { return uprobe(M6_UPROBE_PMU, area); }
 static int try_kprobe(enum m6_area *area)
 {
   (void)area;
@@ -333,3 +318,4 @@ const struct doctor_feature doctor_features[] = {
   {"io-uring", REST, "io_uring", "dumps that do not block", M6_AREA_IO_URING, try_io_uring},
 };
 const size_t doctor_feature_count = sizeof doctor_features / sizeof doctor_features[0];
+_Static_assert(sizeof doctor_features / sizeof doctor_features[0] <= DOCTOR_FEATURES_MAX, "doctor.c has room for all");

@@ -135,7 +135,7 @@ int m6_export(int argc, char **argv)
     {"output", 'o', "OUT", 0, "Where to ('-', the default: stdout)", 0},
     {"of", 'f', "WHAT", 0, "Of what, for stacks (time): time, cpu, bytes, allocations, live, growth, peak, ...", 0},
     {"cpu", 'c', 0, 0, "As --of cpu: the stacks of CPU samples; needs level lite or full", 0},
-    {"by-scope", 's', 0, 0, "Stacks of sites begin with the scope that was open", 0},
+    {"by-scope", 's', 0, 0, "Stacks of sites begin with the open scope", 0},
     {"table", 'T', "NAME", 0, "The table for csv (frames): session, nodes, frames, buckets, growth, stalls, ...", 0},
     {0},
   };

@@ -215,6 +215,16 @@ static int legend(const struct flame *f, int y)
 
 /* ---- frames --------------------------------------------------------------------------------------------------------------------- */
 
+/* What stands in a box with room for so many letters. Of a function without a name ("module+0x12") the place says more than the module,
+ * which the colour tells. */
+static const char *label_of(const struct export_function *of, unsigned letters)
+{
+  if (!of) return "all";
+  size_t module = strlen(of->module);
+  if (module == 0 || strlen(of->name) <= letters) return of->name;
+  return !strncmp(of->name, of->module, module) && !strncmp(of->name + module, "+0x", 3) ? of->name + module : of->name;
+}
+
 static void put_box(const struct flame *f, const struct box *b, double x, double w, uint32_t depth)
 {
   const struct export_function *of = b->node ? b->node->key.function : NULL;
@@ -235,7 +245,7 @@ static void put_box(const struct flame *f, const struct box *b, double x, double
   fprintf(f->to,
           "</title><rect x=\"%.4f\" y=\"%d\" width=\"%.4f\" height=\"%d\" fill=\"%s\"/><text x=\"%.1f\" y=\"%d\">", x,
           y, w, ROW - 1, fill, x + 3, y + 12);
-  if (letters >= 3) put(f->to, name, letters - 1);
+  if (letters >= 3) put(f->to, label_of(of, letters), letters - 1);
   fputs("</text></g>\n", f->to);
 }
 
@@ -334,7 +344,8 @@ static int draw(struct flame *f, FILE *whole)
             ": a flame graph; open it in a browser -->\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" viewBox=\"0 0 %.0f %d\">\n"
             "<style>text{font:11px 'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#000}svg{background:#fff}"
-            "#frames text{pointer-events:none}#frames g:hover rect{stroke:#000}#frames g{cursor:pointer}"
+            "#frames text{pointer-events:none}#frames rect{stroke:#fff;stroke-width:.5}#frames g:hover "
+            "rect{stroke:#000}#frames g{cursor:pointer}"
             ".title{font-size:15px;font-weight:bold}.note{fill:#444}.warning{fill:#b00000;font-weight:bold}"
             ".button{fill:#0645ad;cursor:pointer}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
             WIDTH, y + 44, WIDTH, y + 44);

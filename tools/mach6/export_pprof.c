@@ -32,6 +32,7 @@ enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER, LABEL_UNIT };
 enum {
   MAPPING_ID = 1,
   MAPPING_FILE = 5,
+  MAPPING_BUILD_ID = 6,
   MAPPING_HAS_FUNCTIONS = 7,
   MAPPING_HAS_FILES,
   MAPPING_HAS_LINES,
@@ -97,6 +98,27 @@ static void value_type(struct pprof *p, unsigned field, const char *type, const 
 
 static void comment(struct pprof *p, const char *s) { wire_number(&p->out, PROFILE_COMMENT, text(p, s)); }
 
+/* Of the file of that name. Two of one name, one of them unloaded: whose stack it was is not known, and no id is better than a wrong one. */
+static uint64_t build_id(struct pprof *p, const char *module)
+{
+  const struct m6_snapshot *s = p->x->of->snap;
+  const struct m6_snap_module *m = m6_snap_module_rows(s), *found = NULL;
+  size_t n = strlen(module);
+  for (uint32_t i = 0; i < s->modules.count; i++, m++) {
+    const char *path = m6_snap_text(s) + m->path_offset;
+    if (m->path_bytes < n || memcmp(path + m->path_bytes - n, module, n) != 0) continue;
+    if (m->path_bytes > n && path[m->path_bytes - n - 1] != '/') continue;
+    if (found) return 0;
+    found = m;
+  }
+  if (!found || !found->build_id_bytes) return 0;
+  char *id = strndup(m6_snap_text(s) + found->build_id_offset, found->build_id_bytes);
+  uint64_t number = id ? text(p, id) : 0;
+  p->out.failed |= !id;
+  free(id);
+  return number;
+}
+
 static uint64_t mapping(struct pprof *p, const char *module)
 {
   int is_new;
@@ -105,6 +127,7 @@ static uint64_t mapping(struct pprof *p, const char *module)
   if (!is_new) return id;
   wire_number(&p->part, MAPPING_ID, id);
   wire_number(&p->part, MAPPING_FILE, text(p, module));
+  wire_number(&p->part, MAPPING_BUILD_ID, build_id(p, module));
   for (unsigned field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINES; field++) wire_number(&p->part, field, 1);
   wire_message(&p->out, PROFILE_MAPPING, &p->part);
   return id;

@@ -1,7 +1,7 @@
 /* export_trace.c - a dump as trace events, for viewers of timelines. See export.h for what they can and cannot show.
  *
  * Format: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest, counters and
- * instants as C and i, names as metadata).
+ * instants as C and i, names as metadata). What its readers make of it, tests/e2e/trace_valid.jq checks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,27 +49,42 @@ static void event(struct trace *t, json_t *o)
   json_decref(o);
 }
 static double us(uint64_t ns) { return (double)ns / 1e3; }
+/* Perfetto makes whole nanoseconds of times by cutting off, and 1234.567 us is 1234566.99... ns: a slice would begin within the one before,
+ * and be dropped. A millionth of a microsecond more, and what is cut is the right nanosecond. */
+static double exact_us(uint64_t ns) { return ns ? us(ns) + 1e-6 : 0; }
+
+/* Raw DEL is allowed in JSON, and Perfetto refuses the whole file for one. */
+static json_t *words(const char *text)
+{
+  if (strchr(text, 0x7f) == NULL) return json_string_nocheck(*text ? text : "(no name)");
+  char *clean = strdup(text);
+  for (char *c = clean; c && *c; c++)
+    if (*c == 0x7f) *c = '?';
+  json_t *o = clean ? json_string_nocheck(clean) : NULL;
+  free(clean);
+  return o;
+}
 
 static void name(struct trace *t, const char *what, int pid, int tid, const char *text)
 {
   event(t, json_pack("{s:s, s:s, s:i, s:i, s:{s:o}}", "ph", "M", "name", what, "pid", pid, "tid", tid, "args", "name",
-                     json_string_nocheck(text)));
+                     words(text)));
 }
 static void slice(struct trace *t, int pid, int tid, const char *text, uint64_t at, uint64_t time, json_t *args)
 {
-  event(t, json_pack("{s:s, s:o, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "name", json_string_nocheck(text), "pid", pid,
-                     "tid", tid, "ts", us(at), "dur", us(time), "args", args));
+  event(t, json_pack("{s:s, s:o, s:i, s:i, s:f, s:f, s:o}", "ph", "X", "name", words(text), "pid", pid, "tid", tid,
+                     "ts", exact_us(at), "dur", exact_us(time), "args", args));
 }
 static void instant(struct trace *t, int tid, const char *text, uint64_t at, json_t *args)
 {
-  event(t, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:o}", "ph", "i", "s", "t", "name", text, "pid", t->pid, "tid",
-                     tid, "ts", us(at), "args", args));
+  event(t, json_pack("{s:s, s:s, s:o, s:i, s:i, s:f, s:o}", "ph", "i", "s", "t", "name", words(text), "pid", t->pid,
+                     "tid", tid, "ts", exact_us(at), "args", args));
 }
 static void counter(struct trace *t, const char *text, uint64_t at, double v)
 {
   if (isfinite(v))
-    event(t, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "ph", "C", "name", text, "pid", t->pid, "ts", us(at), "args",
-                       "value", v));
+    event(t, json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "ph", "C", "name", text, "pid", t->pid, "ts", exact_us(at),
+                       "args", "value", v));
 }
 
 static void trace_frames(struct trace *t, const struct m6_snapshot *s)
@@ -99,8 +114,8 @@ static void trace_events(struct trace *t, const mach6_stats *h)
     char *path = k->node ? node_path(&h->nodes[k->node]) : NULL;
     instant(t, TRACK_STALLS, "stall", k->at,
             json_pack("{s:o, s:f, s:f, s:o, s:f, s:o}", "present", m6_json_u64(k->frame), "ms", us(k->time) / 1e3,
-                      "median_ms", us(k->median) / 1e3, "most_time_in", path ? json_string_nocheck(path) : json_null(),
-                      "its_ms", us(k->node_time) / 1e3, "allocs", m6_json_u64(k->allocs)));
+                      "median_ms", us(k->median) / 1e3, "most_time_in", path ? words(path) : json_null(), "its_ms",
+                      us(k->node_time) / 1e3, "allocs", m6_json_u64(k->allocs)));
     free(path);
   }
   for (uint32_t i = 0; i < s->growth_count; i++) {

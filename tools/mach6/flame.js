@@ -9,9 +9,11 @@
   var details = document.getElementById('details'), found = document.getElementById('found');
   var find = document.getElementById('find'), reset = document.getElementById('reset');
   var frames = Array.prototype.map.call(document.querySelectorAll('#frames > g'), function (g) {
-    var rect = g.querySelector('rect'), title = g.querySelector('title').textContent;
+    var rect = g.querySelector('rect'), title = g.querySelector('title').textContent, lines = title.split('\n');
+    // Of a function without a name ("module+0x12") the place says more than the module, where there is no room for both.
+    var module = lines[1].split('  ')[0], nameless = lines[0].indexOf(module + '+0x') === 0;
     return {
-      g: g, rect: rect, text: g.querySelector('text'), title: title, name: title.split('\n')[0], fill: rect.getAttribute('fill'),
+      g: g, short: nameless ? lines[0].slice(module.length) : lines[0], rect: rect, text: g.querySelector('text'), title: title, name: lines[0], fill: rect.getAttribute('fill'),
       x: +rect.getAttribute('x'), y: +rect.getAttribute('y'), w: +rect.getAttribute('width')
     };
   });
@@ -32,7 +34,8 @@
       f.rect.setAttribute('width', w);
       f.text.setAttribute('x', x + 3);
       var letters = Math.floor((w - 6) / LETTER);
-      f.text.textContent = letters < 3 ? '' : f.name.length <= letters ? f.name : f.name.slice(0, letters - 1) + '\u2026';
+      var label = f.name.length <= letters ? f.name : f.short;
+      f.text.textContent = letters < 3 ? '' : label.length <= letters ? label : label.slice(0, letters - 1) + '\u2026';
     });
     reset.style.display = z === frames[0] ? 'none' : '';
     document.getElementById('search').setAttribute('x', width - 260);

@@ -54,14 +54,14 @@ static double known(uint64_t ns, int is_known) { return is_known ? (double)ns / 
   SESSION("fps", U_COUNT, 0, x->n->fps, "frames over time")                                                            \
   SESSION("low_1pct_fps", U_COUNT, 0, x->n->low_1pct_fps, "of the slowest 1 % of frames")                              \
   SESSION("low_01pct_fps", U_COUNT, 0, x->n->low_01pct_fps, "of the slowest 0.1 %")                                    \
-  SESSION("leak", U_BYTES, 1, x->n->leak_per_frame - x->n->leak_ci, "what it surely grows by: the interval's low end") \
+  SESSION("leak", U_BYTES, 1, x->n->leak_per_frame - x->n->leak_ci, "what it surely grows by")                         \
   SESSION("net", U_BYTES, 0, (double)x->n->reading_now - (double)x->n->reading_start, "what the heap changed by")      \
   SESSION("allocs", U_COUNT, 1, allocations(x) / x->frames, "allocations, all, by the number of frames")               \
   SESSION("spikes", U_COUNT, 0, x->n->presents ? (double)x->n->spikes_total : NAN, "frames over the spike threshold")  \
   SESSION("presents", U_COUNT, 0, x->n->presents, "")                                                                  \
   SESSION("lost", U_COUNT, 0, (double)x->n->records_lost + (double)x->n->frames_lost, "records and frames")            \
   SESSION("overhead", U_SHARE, 0, x->n->target_cpu_ns ? (double)x->n->shim_ns / (double)x->n->target_cpu_ns : NAN,     \
-          "of the game's CPU time that went to mach6")                                                                 \
+          "of the game's CPU time, mach6's")                                                                           \
   OF_NODE("time.avg", U_SECONDS, 0, x->stats.time_avg, "of one call")                                                  \
   OF_NODE("time.p10", U_SECONDS, 0, x->stats.time_p10, "")                                                             \
   OF_NODE("time.p50", U_SECONDS, 0, x->stats.time_p50, "")                                                             \
@@ -190,8 +190,8 @@ static void put_help(FILE *f)
         fprintf(f, "  %-16s%s%s%s\n", metrics[i].name, units_of(metrics[i].unit), *metrics[i].what ? "; " : "",
                 metrics[i].what);
   }
-  fputs("What is not known breaks its bound. Exit status: 0 all hold, 1 one is broken, 2 wrong use or no such file,\n"
-        "6 another version's file, 7 a damaged one.\n",
+  fputs("What is not known breaks its bound. Exit status: 0 all hold, 1 one is broken,\n"
+        "2 wrong use or no such file, 6 another version's file, 7 a damaged one.\n",
         f);
 }
 static char *help(int key, const char *text, void *input) { return (void)input, dump_help(key, text, put_help); }

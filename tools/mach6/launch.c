@@ -42,7 +42,7 @@ int launch_find(const char *variable, const char *file, const char *below_prefix
   }
   char self[PATH_MAX];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n <= 0) return errno;
+  if (n <= 0) return snprintf(out, room, "/proc/self/exe"), errno; /* that says where this is */
   self[n] = 0;
   char *slash = strrchr(self, '/');
   if (slash) *slash = 0;
@@ -285,14 +285,16 @@ static void become_collector(const struct launch *l, const char *shim, const cha
   _exit(EXIT_NOT_FOUND);
 }
 
-/* 1 when the collector is ready to see the game begin. */
-static int is_ready(int fd)
+/* Waits until the collector is ready to see the game begin. One that ended instead gives its reason at the end. */
+static void wait_ready(int fd)
 {
   char byte;
   struct pollfd p = {fd, POLLIN, 0};
   int n;
   while ((n = poll(&p, 1, READY_MS)) < 0 && errno == EINTR) {}
-  return n == 1 && read(fd, &byte, 1) == 1;
+  if (n == 1 && read(fd, &byte, 1) == 1) return;
+  if (n == 1) say("the collector ended at once; the program runs without a report");
+  else say("the collector did not get ready; the report may miss the beginning, or all");
 }
 
 static void start_collector(struct launch *l, const char *shim, const char *collector, uint64_t token)
@@ -310,7 +312,7 @@ static void start_collector(struct launch *l, const char *shim, const char *coll
   close(ready[1]);
   l->end_fd = end[1];
   if (l->collector < 0) say("no collector: %s. The game runs without a report.", strerror(errno));
-  else if (!is_ready(ready[0])) say("the collector did not get ready; the report may miss the beginning, or all");
+  else wait_ready(ready[0]);
   close(ready[0]);
 }
 

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor.h"
-#include "probe.h"
 #include "text.h"
 #include "tool.h"
 
@@ -23,8 +21,8 @@ static const struct command {
   {"export", m6_export, "write a dump as JSON, CSV, a trace, a profile or a flame graph"},
   {"diff", m6_diff, "say what changed between two dumps, and how sure that is"},
   {"gate", m6_gate, "check a dump against bounds, for builds"},
-  {"doctor", mach6_doctor_main, "show what works on this machine, and what opens the rest"},
-  {"probe", mach6_probe_main, "count how often one function is called"},
+  {"doctor", m6_doctor, "show what works on this machine, and what opens the rest"},
+  {"probe", m6_probe, "count how often one function is called"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 

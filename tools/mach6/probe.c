@@ -6,10 +6,8 @@
  * descriptors. A stopped probe does not outlive its TTL either: the kernel kills it.
  * Calls collector/kernel_place.h and collector/kernel_probe.h.
  */
-#include "probe.h"
-
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,21 +16,14 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../collector/kernel_place.h"
 #include "../../collector/kernel_probe.h"
+#include "tool.h"
 
 #define STOPPED_GRACE_S 5 /* after the TTL, a probe that cannot end itself is killed */
-
-static const char usage_text[] =
-  "usage: mach6 probe [--ttl SECONDS] [--json] BINARY:SYMBOL | BINARY+OFFSET | PID:SYMBOL\n"
-  "Counts how often a function is called: in every process that runs BINARY, or in process PID.\n"
-  "  --ttl SECONDS  how long at most (30 when not said, 300 at most); ^C ends it earlier\n"
-  "  --json         a line of JSON each second, and one at the end\n"
-  "SYMBOL may be mangled, or demangled with or without its parameters. OFFSET is one in the file.\n";
 
 enum ending { RUNNING, BY_TTL, BY_SIGNAL, BY_TARGET, BY_OUTPUT, BY_ERROR };
 static const char *const ending_text[] = {
@@ -108,14 +99,13 @@ static void print_end(const struct m6_probe *probe, double took, enum ending end
 
 /* ---- until it ends ---------------------------------------------------------------------------------------------- */
 
-/* What the loop waits for: signals that ask it to end, one tick a second, the process's end. */
+/* What the loop waits for beside the time: signals that ask it to end, the process's end. */
 struct waits {
-  int signals, ticks, target;
+  int signals, target;
 };
 static void waits_close(struct waits *w)
 {
   m6_close_fd(&w->signals);
-  m6_close_fd(&w->ticks);
   m6_close_fd(&w->target);
 }
 
@@ -131,10 +121,6 @@ static int waits_open(struct waits *w, pid_t pid, struct m6_fault *fault)
   signal(SIGPIPE, SIG_IGN);
   w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (w->signals < 0) return m6_fault_set(fault, errno, M6_AREA_NONE, "wait for", "signals");
-  w->ticks = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  struct itimerspec each = {.it_interval = {M6_PROBE_READ_MS / 1000, 0}, .it_value = {M6_PROBE_READ_MS / 1000, 0}};
-  if (w->ticks < 0 || timerfd_settime(w->ticks, 0, &each, NULL) != 0)
-    return m6_fault_set(fault, errno, M6_AREA_NONE, "set", "a timer");
   if (!pid) return 0;
   w->target = (int)syscall(SYS_pidfd_open, pid, 0);
   if (w->target < 0) return m6_fault_set(fault, errno, M6_AREA_PROC, "follow process", "%d", (int)pid);
@@ -150,23 +136,22 @@ static void kill_me_after(unsigned seconds)
   if (timer_create(CLOCK_BOOTTIME, &event, &timer) == 0) timer_settime(timer, 0, &once, NULL);
 }
 
+/* The time of the next read counts from the last one: however late that was, no two are less than a second apart. */
 static enum ending follow(const struct m6_probe *probe, const struct waits *w, double start, unsigned ttl, int json)
 {
-  uint64_t before = 0, ticks;
+  uint64_t before = 0;
   double last = start, end = start + ttl;
   for (;;) {
     if (fflush(stdout) != 0 || ferror(stdout)) return BY_OUTPUT;
-    struct pollfd on[] = {
-      {w->signals, POLLIN, 0}, {w->ticks, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-    double left = end - seconds_now();
-    if (left <= 0) return BY_TTL;
-    if (poll(on, 4, (int)(left * 1000) + 1) < 0 && errno != EINTR) return BY_ERROR;
+    struct pollfd on[] = {{w->signals, POLLIN, 0}, {w->target, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+    double due = last + M6_PROBE_READ_MS / 1000.0, left = (due < end ? due : end) - seconds_now();
+    if (poll(on, 3, left > 0 ? (int)(left * 1000) + 1 : 0) < 0 && errno != EINTR) return BY_ERROR;
     if (on[0].revents) return BY_SIGNAL;
-    if (on[2].revents) return BY_TARGET;
-    if (on[3].revents & (POLLERR | POLLHUP)) return BY_OUTPUT;
-    if (!on[1].revents || read(w->ticks, &ticks, sizeof ticks) != sizeof ticks) continue;
+    if (on[1].revents) return BY_TARGET;
+    if (on[2].revents & (POLLERR | POLLHUP)) return BY_OUTPUT;
     double now = seconds_now();
     if (now >= end) return BY_TTL; /* the last second is in the summary */
+    if (now < due) continue;
     uint64_t hits = m6_probe_read(probe, NULL);
     print_line(now - start, hits, before, now - last, json);
     before = hits;
@@ -174,35 +159,64 @@ static enum ending follow(const struct m6_probe *probe, const struct waits *w, d
   }
 }
 
-int mach6_probe_main(int argc, char **argv)
+/* ---- the command line ------------------------------------------------------------------------------------------- */
+
+struct options {
+  const char *place;
+  unsigned ttl;
+  int json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-  static const struct option options[] = {
-    {"ttl", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-  unsigned long ttl = M6_PROBE_TTL_S;
-  int json = 0, option;
+  struct options *o = state->input;
   char *rest;
-  optind = 0;
-  while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) switch (option) {
-    case 't':
-      ttl = strtoul(optarg, &rest, 10);
-      if (*rest || *optarg == '-' || ttl < 1 || ttl > M6_PROBE_TTL_MAX_S) {
-        fprintf(stderr, "mach6 probe: --ttl is 1 to %d seconds, not %s\n", M6_PROBE_TTL_MAX_S, optarg);
-        return 2;
-      }
-      break;
-    case 'j': json = 1; break;
-    case 'h': fputs(usage_text, stdout); return 0;
-    default: fputs(usage_text, stderr); return 2;
-    }
-  if (argc - optind != 1) {
-    fputs(usage_text, stderr);
-    return 2;
+  unsigned long ttl;
+  switch (key) {
+  case 't':
+    ttl = strtoul(arg, &rest, 10);
+    if (*rest || *arg == '-' || ttl < 1 || ttl > M6_PROBE_TTL_MAX_S)
+      argp_error(state, "--ttl is 1 to %d seconds, not '%s'", M6_PROBE_TTL_MAX_S, arg);
+    o->ttl = (unsigned)ttl;
+    break;
+  case 'j': o->json = 1; break;
+  case ARGP_KEY_ARG:
+    if (o->place) argp_error(state, "one function at a time; '%s' is one too many", arg);
+    o->place = arg;
+    break;
+  case ARGP_KEY_END:
+    if (!o->place) argp_error(state, "which function?");
+    break;
+  default: return ARGP_ERR_UNKNOWN;
   }
+  return 0;
+}
+
+int m6_probe(int argc, char **argv)
+{
+  static const struct argp_option table[] = {
+    {"ttl", 't', "SECONDS", 0, "How long at most (30; 300 at most); ^C ends it earlier", 0},
+    {"json", 'j', 0, 0, "A line of JSON at the start, each second, and at the end", 0},
+    {0},
+  };
+  static const struct argp argp = {
+    table,
+    parse,
+    "BINARY:SYMBOL\nBINARY+OFFSET\nPID:SYMBOL",
+    "Count how often a function is called: in every process that runs BINARY, or in process PID."
+    "\vSYMBOL may be mangled, or demangled with or without its parameters. OFFSET is one in the file.",
+    NULL,
+    NULL,
+    NULL};
+  struct options o = {.ttl = M6_PROBE_TTL_S};
+  argv[0] = (char *)"mach6 probe";
+  argp_err_exit_status = EXIT_USAGE;
+  argp_parse(&argp, argc, argv, 0, NULL, &o);
 
   struct m6_place place;
   struct m6_fault fault;
   char why[1024];
-  int err = m6_place_find(argv[optind], &place, why, sizeof why);
+  int err = m6_place_find(o.place, &place, why, sizeof why);
   if (err) {
     fprintf(stderr, "mach6 probe: %s\n", why);
     return err == EINVAL ? 2 : 1;
@@ -210,11 +224,11 @@ int mach6_probe_main(int argc, char **argv)
   if (place.note[0]) fprintf(stderr, "mach6 probe: %s\n", place.note);
 
   /* Closed in the reverse order: the probe (its link first of all), then what the loop waits for. */
-  __attribute__((cleanup(waits_close))) struct waits waits = {-1, -1, -1};
+  __attribute__((cleanup(waits_close))) struct waits waits = {-1, -1};
   __attribute__((cleanup(m6_probe_close))) struct m6_probe probe = M6_PROBE_NONE;
   err = waits_open(&waits, place.pid, &fault);
   if (!err) {
-    kill_me_after((unsigned)ttl + STOPPED_GRACE_S);
+    kill_me_after(o.ttl + STOPPED_GRACE_S);
     err = m6_probe_open(&probe, place.path, place.offset, place.pid, &fault);
   }
   if (err) {
@@ -222,10 +236,10 @@ int mach6_probe_main(int argc, char **argv)
     return 1;
   }
   double start = seconds_now();
-  print_start(&place, &probe, (unsigned)ttl, json);
-  enum ending ending = follow(&probe, &waits, start, (unsigned)ttl, json);
+  print_start(&place, &probe, o.ttl, o.json);
+  enum ending ending = follow(&probe, &waits, start, o.ttl, o.json);
   m6_probe_detach(&probe); /* what is printed next is then the last word */
-  print_end(&probe, seconds_now() - start, ending, json);
+  print_end(&probe, seconds_now() - start, ending, o.json);
   fflush(stdout);
   return ending == BY_ERROR;
 }

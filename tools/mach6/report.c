@@ -52,6 +52,13 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   if (!s->presents || !s->stream_count) {
     report_heading(p, "Frames");
+    if (s->unseen & M6_UNSEEN_NO_SHIM) {
+      t_wrap(p, 2,
+             "No frame was seen: this process never called the function. Is it called in a child, which is not "
+             "followed, or in "
+             "another program that the command starts? `mach6 probe` counts its calls in any process.");
+      return;
+    }
     t_wrap(p, 2,
            "No frame was seen: the program called none of the functions that present one. Does it draw in another "
            "process, or "
@@ -326,7 +333,7 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
   t_wrap(p, 2, text);
 }
 
-void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
+static void all_parts(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   char why[512];
@@ -344,5 +351,20 @@ void report(const struct page *p, const mach6_stats *h, int parts, const char *h
   doubts(p, s);
   cost(p, s);
   report_governor(p, s);
-  if (parts & REPORT_LIVE) report_budgets(p, s);
+  report_budgets(p, s, parts & REPORT_LIVE);
+}
+
+void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
+{
+  char *text = NULL;
+  size_t n;
+  struct page made = *p;
+  made.to = open_memstream(&text, &n);
+  if (made.to == NULL) { /* no memory: then lines are as wide as they are */
+    all_parts(p, h, parts, how_it_ended);
+    return;
+  }
+  all_parts(&made, h, parts, how_it_ended);
+  if (fclose(made.to) == 0) t_fold(p, text);
+  free(text);
 }

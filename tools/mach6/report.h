@@ -19,7 +19,7 @@ void report_picture(const struct page *p, const mach6_stats *s);
 struct m6_snapshot;
 void report_chain(const struct page *p, const struct m6_snapshot *s);
 void report_governor(const struct page *p, const struct m6_snapshot *s);
-void report_budgets(const struct page *p, const struct m6_snapshot *s);
+void report_budgets(const struct page *p, const struct m6_snapshot *s, int all); /* all, or those that were overrun */
 /* report_kernel.c: where CPU time went, threads, system calls, what was refused; what spike number `spike` was made of. */
 void report_kernel(const struct page *p, const mach6_stats *s);
 void report_spike_causes(const struct page *p, const mach6_stats *s, uint32_t spike);

@@ -82,16 +82,20 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
     const struct m6_snap_heap *h = &g->heap;
     report_heading(p, "The whole heap, as the kernel sees it");
     snprintf(line, sizeof line,
-             "at %s: resident %s, proportional %s, anonymous %s, swapped %s; %s of it live in the allocator. Measured "
-             "%s time%s, the last in %s.",
+             "at %s: resident %s, proportional %s, anonymous %s, swapped %s. Measured %s time%s, the last in %s.",
              t_time(p, (double)h->at_ns / 1e9), t_bytes((double)h->rss), t_bytes((double)h->pss),
-             t_bytes((double)h->anonymous), t_bytes((double)h->swap), t_bytes((double)h->live), t_count(h->count),
-             h->count == 1 ? "" : "s", t_time(p, (double)h->took_ns / 1e9));
+             t_bytes((double)h->anonymous), t_bytes((double)h->swap), t_count(h->count), h->count == 1 ? "" : "s",
+             t_time(p, (double)h->took_ns / 1e9));
     t_wrap(p, 2, line);
     struct m6_heap_unused u = m6_heap_unused_of(s);
-    if (u.share >= 0) {
+    if (u.share >= 0 && (double)h->live > (double)h->held - u.mapped) {
       snprintf(line, sizeof line,
-               "The allocator holds %s, of which %s are not in use (%s: free blocks, headers, rounding).",
+               "%s lived in the allocator then, %s of that in memory: the rest was never written to.",
+               t_bytes((double)h->live), t_bytes((double)h->held - u.mapped));
+      t_wrap(p, 2, line);
+    } else if (u.share >= 0) {
+      snprintf(line, sizeof line,
+               "The allocator held %s then, of which %s were not in use (%s: free blocks, headers, rounding).",
                t_bytes((double)h->held - u.mapped), t_bytes(u.bytes), t_ratio(u.share));
       t_wrap(p, 2, line);
     }
@@ -108,12 +112,16 @@ static const char *amount(const struct page *p, uint64_t v, uint32_t unit)
   }
 }
 
-void report_budgets(const struct page *p, const struct m6_snapshot *s)
+void report_budgets(const struct page *p, const struct m6_snapshot *s, int all)
 {
-  report_heading(p, "Budgets");
-  fprintf(p->to, "  %s%-22s %12s %12s %10s%s\n", ink(p, INK_DIM), "", "used", "cap", "overruns", NO_INK(p));
+  int any = 0;
   for (uint32_t i = 0; i < s->govern.budget_count; i++) {
     const struct m6_snap_budget *b = &s->govern.budgets[i];
+    if (!all && !b->overruns) continue;
+    if (!any++) {
+      report_heading(p, all ? "Budgets" : "Budgets that were overrun");
+      fprintf(p->to, "  %s%-22s %12s %12s %10s%s\n", ink(p, INK_DIM), "", "used", "cap", "overruns", NO_INK(p));
+    }
     fprintf(p->to, "  %-22s %12s", b->name, amount(p, b->used, b->unit));
     fprintf(p->to, " %12s %s%10s%s%s\n", amount(p, b->cap, b->unit), b->overruns ? ink(p, INK_WARN) : "",
             t_count(b->overruns), b->overruns ? NO_INK(p) : "", b->floor ? "  at least" : "");

@@ -86,6 +86,13 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
   if (k->samples_lost + k->stacks_lost)
     snprintf(line + at, sizeof line - at, "; %s lost", t_count(k->samples_lost + k->stacks_lost));
   t_wrap(p, 2, line);
+  if (k->samples_periods > k->samples_taken) {
+    snprintf(line, sizeof line,
+             "The governor had them taken for a part of the time: those of then stand for more, all of them for %s "
+             "times %s.",
+             t_count(k->samples_periods), t_time(p, k->period_us / 1e6));
+    t_wrap(p, 2, line);
+  }
   if (k->unnamed) {
     snprintf(line, sizeof line, "%s of them are left out: to read that much debug information took too long",
              t_count(k->unnamed));
@@ -97,7 +104,7 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
     return;
   }
   double all = k->profile_samples ? (double)k->profile_samples : 1;
-  int room = p->width - 20, name = room * 5 / 9;
+  int room = p->width - 21, name = room * 5 / 9;
   fprintf(p->to, "%s  %8s %8s  %-*s%s%s\n", ink(p, INK_DIM), "self", "total", name, "function", "where", NO_INK(p));
   for (uint32_t i = 0; i < k->function_count && i < FUNCTIONS_SHOWN; i++) {
     const struct m6_snap_function *f = &m6_snap_functions(s)[i];
@@ -118,8 +125,12 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
   const struct m6_snap_kernel *k = &s->kernel;
   if (k->thread_count == 0) return;
   report_heading(p, "Threads, as the kernel saw them");
-  fprintf(p->to, "%s  %-18s %9s %10s %9s  %-18s %8s %9s %8s%s\n", ink(p, INK_DIM), "thread", "on CPU", "run queue",
-          "off CPU", "mostly", "switches", "preempted", "faults", NO_INK(p));
+  int wide = p->width >= 99, mostly = p->width >= 80; /* the last columns go first */
+  fprintf(p->to, "%s  %-18s %9s %10s %9s", ink(p, INK_DIM), "thread", "on CPU", "run queue", "off CPU");
+  if (mostly) fprintf(p->to, "  %-18s", "mostly");
+  fprintf(p->to, " %8s", "switches");
+  if (wide) fprintf(p->to, " %9s %8s", "preempted", "faults");
+  fprintf(p->to, "%s\n", NO_INK(p));
   for (uint32_t i = 0; i < k->thread_count && i < THREADS_SHOWN; i++) {
     const struct m6_snap_thread *t = &m6_snap_threads(s)[i];
     uint32_t most = M6_WHY_OTHER;
@@ -132,10 +143,10 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
     for (int n = 0; n < 3; n++) fprintf(p->to, " %*s%s", width[n] - t_columns(p, times[n]), "", times[n]);
     char why[64] = "-";
     if (t->off_by[most]) snprintf(why, sizeof why, "%s %s", m6_why_name(most), seconds(p, t->off_by[most]));
-    fputs("  ", p->to);
-    t_label(p, why, 18);
-    fprintf(p->to, " %8s %9s %8s\n", t_count(t->voluntary + t->involuntary), t_count(t->involuntary),
-            t_count(t->minor + t->major));
+    if (mostly) fputs("  ", p->to), t_label(p, why, 18);
+    fprintf(p->to, " %8s", t_count(t->voluntary + t->involuntary));
+    if (wide) fprintf(p->to, " %9s %8s", t_count(t->involuntary), t_count(t->minor + t->major));
+    fputc('\n', p->to);
   }
   uint32_t shown = k->thread_count < THREADS_SHOWN ? k->thread_count : THREADS_SHOWN;
   if (k->thread_count + k->thread_more > shown)
@@ -158,20 +169,22 @@ static void calls(const struct page *p, const struct m6_snapshot *s)
   const struct m6_snap_kernel *k = &s->kernel;
   if (!k->syscalls) return;
   report_heading(p, "System calls, the longest together first");
-  fprintf(p->to, "%s  %-24s %10s %9s %9s %9s %8s%s\n", ink(p, INK_DIM), "call", "count", "in all", "average", "longest",
-          "threads", NO_INK(p));
+  int wide = p->width >= 76, name = wide ? 24 : 17;
+  fprintf(p->to, "%s  %-*s %10s %9s %9s %9s%s%s\n", ink(p, INK_DIM), name, "call", "count", "in all", "average",
+          "longest", wide ? "  threads" : "", NO_INK(p));
   for (uint32_t i = 0; i < k->call_count && i < CALLS_SHOWN; i++) {
     const struct m6_snap_call *c = &m6_snap_calls(s)[i];
     char number[32];
     snprintf(number, sizeof number, "number %u", c->number);
     fputs("  ", p->to);
-    if (c->name_bytes) label(p, s, c->name_offset, c->name_bytes, 24);
-    else t_label(p, number, 24);
+    if (c->name_bytes) label(p, s, c->name_offset, c->name_bytes, name);
+    else t_label(p, number, name);
     const char *times[] = {seconds(p, c->ns), t_time(p, c->count ? (double)c->ns / (double)c->count / 1e9 : NAN),
                            seconds(p, c->max_ns)};
     fprintf(p->to, " %10s", t_count(c->count));
     for (int n = 0; n < 3; n++) fprintf(p->to, " %*s%s", 9 - t_columns(p, times[n]), "", times[n]);
-    fprintf(p->to, " %8s\n", t_count(c->threads));
+    if (wide) fprintf(p->to, " %8s", t_count(c->threads));
+    fputc('\n', p->to);
   }
   if (k->call_count > CALLS_SHOWN) fprintf(p->to, "  (and %s more)\n", t_count(k->call_count - CALLS_SHOWN));
 }

@@ -127,7 +127,7 @@ static void put_amount(const struct page *p, const struct m6_snap_amount *a, dou
 {
   double half = (a->high - a->low) / 2;
   fprintf(p->to, "%11s", t_bytes(a->bytes / over));
-  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over));
+  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
     const struct m6_snap_site *r = list[i];
     fprintf(p->to, "  %11s a %s %s %s", t_bytes_signed(r->growth), unit, plus_minus(p), t_bytes(r->growth_error));
     fprintf(p->to, ", %s in %s blocks", t_bytes(r->live.bytes), t_number(r->live.blocks));
-    if (!s->sites.per_second) fprintf(p->to, ", the oldest of frame -%s", t_count(r->oldest));
+    if (!s->sites.per_second) fprintf(p->to, ", the oldest %s frames old", t_count(r->oldest));
     fputs("\n      ", p->to);
     name(p, s, r);
   }
@@ -214,6 +214,8 @@ static void mapped(const struct page *p, const struct m6_snapshot *s, const stru
   }
 }
 
+#define SAMPLES_FEW 30 /* with fewer, an interval from their spread is too narrow */
+
 static void against_the_books(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
@@ -224,7 +226,10 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
   n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s %s %s in %s calls%s.",
                 t_bytes(h->made.bytes), plus_minus(p), t_bytes((h->made.high - h->made.low) / 2),
                 t_count((uint64_t)h->made.blocks),
-                inside || h->interval == 1 ? "" : ", which is outside of its 95 % interval");
+                h->interval == 1           ? ""
+                : h->samples < SAMPLES_FEW ? ", which so few samples cannot tell: --sites=16K takes more"
+                : inside                   ? ""
+                                           : ", which is outside of its 95 % interval");
   n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
                 h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",

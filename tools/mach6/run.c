@@ -229,6 +229,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   return 0;
 }
 
+/* Each into a place of its own, and none into the game's. 0, or -1 after a message. */
+static int check_places(const struct options *o, const char *program)
+{
+  const struct {
+    const char *option, *path;
+  } to[] = {{"--json", o->json}, {"--out", o->out}, {"--folded", o->folded}};
+  for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+    if (!to[i].path) continue;
+    if (save_same(to[i].path, program)) return say("%s %s: that is the program itself", to[i].option, to[i].path), -1;
+    for (size_t k = 0; k < i; k++)
+      if (to[k].path && save_same(to[k].path, to[i].path))
+        return say("%s and %s are both to go to %s: name two files", to[k].option, to[i].option, to[i].path), -1;
+  }
+  return 0;
+}
+
 /* An absolute path: the collector works in another folder. */
 static int realpath_of(const char *path, char out[PATH_MAX])
 {
@@ -256,7 +272,8 @@ int m6_run(int argc, char **argv)
     {"budget", KEY_BUDGET, "NAME=VALUE", 0, "Lower a budget; 'mach6 stat' shows them", 0},
     {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
      "Which code allocates and which leaks, from a sample in so many bytes (512K)", 0},
-    {"every-allocation", KEY_EVERY, 0, 0, "The same from every allocation: for small programs and short times", 0},
+    {"every-allocation", KEY_EVERY, 0, 0, "As --sites, but from every allocation: for small programs and short times",
+     0},
     {"quiet", 'q', 0, 0, "No report on stderr", 0},
     {0},
   };
@@ -283,6 +300,7 @@ int m6_run(int argc, char **argv)
   if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
+  if (check_places(&o, program.path)) return EXIT_RUN_FAILED;
   program_inspect(&program);
   if (o.frame_symbol) { /* any program will do; only the collector is needed */
     if ((error = launch_find("MACH6_COLLECTOR", "mach6-collector", "lib/mach6", collector, sizeof collector)))

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,25 @@ int save_check(const char *option, const char *path)
   return 0;
 }
 
+/* Where a file is, or would be made. */
+static int place(const char *path, char whole[PATH_MAX])
+{
+  char folder[PATH_MAX], real[PATH_MAX];
+  if (realpath(path, whole)) return 1;
+  const char *slash = strrchr(path, '/');
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  return realpath(folder, real) && snprintf(whole, PATH_MAX, "%s/%s", real, slash ? slash + 1 : path) < PATH_MAX;
+}
+
+int save_same(const char *a, const char *b)
+{
+  char whole_a[PATH_MAX], whole_b[PATH_MAX];
+  struct stat st;
+  if (!strcmp(a, "-") || !strcmp(b, "-")) return !strcmp(a, b);
+  if (!stat(a, &st) && S_ISCHR(st.st_mode)) return 0;
+  return place(a, whole_a) && place(b, whole_b) && !strcmp(whole_a, whole_b);
+}
+
 static int write_all(int fd, const char *bytes, size_t n)
 {
   while (n) {
@@ -65,6 +85,7 @@ int save(const char *option, const char *path, const char *bytes, size_t n)
 {
   char whole[PATH_MAX], temp[PATH_MAX] = "";
   int plain = direct(path), is_out = !strcmp(path, "-");
+  void (*at_limit)(int) = signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error like others */
   int fd = is_out ? STDOUT_FILENO : plain ? open(path, O_WRONLY | O_CLOEXEC) : temporary(path, whole, temp);
   int failed = fd < 0 || write_all(fd, bytes, n);
   if (!failed && !plain) {
@@ -76,6 +97,7 @@ int save(const char *option, const char *path, const char *bytes, size_t n)
   int error = errno;
   if (fd >= 0 && !is_out && close(fd) && !failed) failed = 1, error = errno;
   if (failed && *temp) unlink(temp);
+  signal(SIGXFSZ, at_limit);
   if (failed) say("%s %s: could not be written: %s", option, path, strerror(error));
   return failed ? -1 : 0;
 }

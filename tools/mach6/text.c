@@ -222,3 +222,48 @@ void t_wrap(const struct page *p, int indent, const char *text)
   }
   fputc('\n', p->to);
 }
+
+/* One line up to its newline or the text's end. It breaks behind a comma, semicolon or colon when there is one in the second
+ * half, else at a space, but not between a number and its unit. */
+static void fold_line(const struct page *p, const char *line, const char *end)
+{
+  int indent = (int)strspn(line, " ") + 2;
+  for (int first = 1, lead = 0;; first = 0, lead = indent) {
+    const char *at = line, *pause = NULL, *space = NULL;
+    int used, columns = lead;
+    char out[16];
+    while (at < end && columns <= p->width) {
+      if (*at == '\033') { /* a colour takes no room */
+        while (at < end && *at != 'm') at++;
+        at += at < end;
+        continue;
+      }
+      int unit = at > line && isdigit((unsigned char)at[-1]) && !strchr(" [(<+-", at[1]);
+      if (*at == ' ' && at > line && columns > indent && at[-1] != ' ' && !unit) {
+        space = at;
+        if (columns > p->width / 2 && strchr(",;:", at[-1])) pause = at;
+      }
+      columns += glyph(p, (const unsigned char *)at, &used, out);
+      at += used;
+    }
+    if (!first) fprintf(p->to, "%*s", indent, "");
+    const char *cut = columns <= p->width ? NULL : pause ? pause : space;
+    if (cut == NULL) { /* it fits, or cannot be helped */
+      fwrite(line, 1, (size_t)(end - line), p->to);
+      return;
+    }
+    fwrite(line, 1, (size_t)(cut - line), p->to);
+    fputc('\n', p->to);
+    line = cut + strspn(cut, " ");
+  }
+}
+
+void t_fold(const struct page *p, const char *lines)
+{
+  while (*lines) {
+    const char *end = lines + strcspn(lines, "\n");
+    fold_line(p, lines, end);
+    if (*end) fputc('\n', p->to), end++;
+    lines = end;
+  }
+}

@@ -38,5 +38,7 @@ void t_label(const struct page *p, const char *label, int columns);
 int t_columns(const struct page *p, const char *label);
 /* A text of our own, wrapped to the page, lines after the first indented. */
 void t_wrap(const struct page *p, int indent, const char *text);
+/* Lines that are made already, colours and all, onto the page: what is too wide goes on in the next line. */
+void t_fold(const struct page *p, const char *lines);
 
 #endif

@@ -1,9 +1,11 @@
 /* tool.h - what the commands of mach6 share: the table of commands, exit statuses, messages.
  *
  *   main.c     finds the command
- *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?), launch.c (processes) and save.c (files)
- *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading) and dump_options.c; export_*.c are formats,
- *              compare.c and rank.c the statistics behind diff
+ *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?),
+ *              launch.c (processes) and save.c (files)
+ *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading) and dump_options.c; export_*.c are
+ *              formats; compare.c, compare_runs.c and rank.c the statistics behind diff and diff_runs.c
+ *   doctor.c probe.c  commands on the kernel side; doctor_probes.c has what doctor tries
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
  */
@@ -40,6 +42,9 @@ int m6_report(int argc, char **argv);
 int m6_export(int argc, char **argv);
 int m6_diff(int argc, char **argv);
 int m6_gate(int argc, char **argv);
+/* The kernel side: doctor.c, probe.c. */
+int m6_doctor(int argc, char **argv);
+int m6_probe(int argc, char **argv);
 
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
