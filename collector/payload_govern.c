@@ -80,12 +80,11 @@ json_t *m6_payload_heap(const struct m6_snapshot *s)
   const struct m6_snap_heap *h = &s->govern.heap;
   if (h->count == 0) return h->error ? json_pack("{s:i, s:i}", "measurements", 0, "errno", (int)h->error) : json_null();
   struct m6_heap_unused u = m6_heap_unused_of(s);
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "measurements",
-                   m6_json_u64(h->count), "at_s", m6_json_seconds(h->at_ns), "took_s", m6_json_seconds(h->took_ns),
-                   "rss_bytes", m6_json_u64(h->rss), "pss_bytes", m6_json_u64(h->pss), "anonymous_bytes",
-                   m6_json_u64(h->anonymous), "swap_bytes", m6_json_u64(h->swap), "live_bytes",
-                   h->live >= 0 ? json_integer(h->live) : json_null(),
-                   "errno", (int)h->error, "held_bytes", h->held ? m6_json_u64(h->held) : json_null(),
-                   "own_mappings_bytes", h->held ? m6_json_real(u.mapped) : json_null(), "unused_bytes",
-                   m6_json_real(u.bytes), "unused_share", m6_json_real(u.share));
+  return json_pack(
+    "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "measurements", m6_json_u64(h->count), "at_s",
+    m6_json_seconds(h->at_ns), "took_s", m6_json_seconds(h->took_ns), "rss_bytes", m6_json_u64(h->rss), "pss_bytes",
+    m6_json_u64(h->pss), "anonymous_bytes", m6_json_u64(h->anonymous), "swap_bytes", m6_json_u64(h->swap), "live_bytes",
+    h->live >= 0 ? json_integer(h->live) : json_null(), "errno", (int)h->error, "held_bytes",
+    h->held ? m6_json_u64(h->held) : json_null(), "own_mappings_bytes", h->held ? m6_json_real(u.mapped) : json_null(),
+    "unused_bytes", m6_json_real(u.bytes), "unused_share", m6_json_real(u.share));
 }

@@ -83,7 +83,8 @@ struct m6_sites {
   uint64_t untracked;
   struct m6_site_live *alive, *early; /* early: deaths that came before their births */
   uint32_t early_count;
-  uint64_t early_lost; /* of these, pushed out: if their births come yet, only m6_sites_check tells that they are gone */
+  uint64_t
+    early_lost; /* of these, pushed out: if their births come yet, only m6_sites_check tells that they are gone */
   uint32_t points, each, waiting, ticks; /* ticks in a point, since the last point, in all */
   uint32_t frames[M6_SITE_POINTS], ms[M6_SITE_POINTS];
   uint32_t last_frame, frame, ms_waiting;
