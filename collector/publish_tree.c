@@ -19,10 +19,11 @@ static void put_label(struct m6_writer *w, const struct m6_capture *c, uint32_t 
   int known = label != M6_LABEL_OTHER && l->flags & M6_LABEL_KNOWN;
   const char *text = label == M6_LABEL_OTHER ? "(other)" : known ? l->text : "(label lost)";
   size_t length = known ? l->bytes : strlen(text);
-  if (w->label_at[label] == 0) w->label_at[label] = 1 + m6_put_text(w, text, &length);
-  n->label_offset = w->label_at[label] - 1;
+  uint32_t at = w->label_at[label];
+  if (at == 0) at = 1 + m6_put_text(w, text, &length);
+  if (length) w->label_at[label] = at; /* not when the text was full: others' bytes may stand there later */
+  n->label_offset = at - 1;
   n->label_bytes = (uint32_t)length;
-  if (n->label_bytes > w->text_bytes - n->label_offset) n->label_bytes = 0; /* the text was full */
   if (known) n->label_flags = l->flags & (M6_LABEL_CUT | M6_LABEL_REPLACED);
 }
 

@@ -42,10 +42,13 @@ int m6_proc_read(pid_t pid, struct m6_proc *out)
   size_t length = (size_t)(close_at - open_at - 1);
   if (length >= sizeof out->comm) length = sizeof out->comm - 1;
   memcpy(out->comm, open_at + 1, length);
-  unsigned long long utime, stime, threads, start;
-  if (sscanf(close_at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %llu %*s %llu",
-             &out->state, &utime, &stime, &threads, &start) != 5)
+  unsigned long long utime, stime, threads, start, stack = 0;
+  if (sscanf(
+        close_at + 1,
+        " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %*s %*s %*s %*s %llu %*s %llu %*s %*s %*s %*s %*s %llu",
+        &out->state, &utime, &stime, &threads, &start, &stack) < 5)
     return EINVAL;
+  out->stack = stack;
   if (out->state == 'Z' && threads > 1) out->state = 'S'; /* main left by pthread_exit: the others go on */
   out->cpu_ns = (utime + stime) * m6_proc_tick_ns();
   out->start_ns = start * m6_proc_tick_ns();

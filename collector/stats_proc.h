@@ -13,6 +13,7 @@
 struct m6_proc {
   uint64_t start_ns; /* since boot, in whole clock ticks */
   uint64_t cpu_ns;   /* user and system time so far */
+  uint64_t stack;    /* where its program's stack began, another after each exec; 0 where one may not know */
   uint32_t uid, euid;
   char state; /* R, S, D, Z, ...; Z only when all of its threads have ended, not its leader alone */
   char comm[64];

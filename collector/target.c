@@ -206,7 +206,7 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   if (i->who.problem == M6_TARGET_STALE) i->dead = 1;
   else i->pidfd = (int)syscall(SYS_pidfd_open, i->who.pid, 0);
   struct m6_proc p;
-  if (!i->dead && m6_proc_read(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns;
+  if (!i->dead && m6_proc_read(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns, i->stack = p.stack;
   if (in_run) i->cpu_start_ns = 0; /* its session began with it */
   i->exe_known = m6_proc_exe(i->who.pid, &i->exe_device, &i->exe_inode) == 0;
   if (m6_proc_exe_path(i->who.pid, i->exe, sizeof i->exe) < 0) i->exe[0] = 0;
@@ -257,9 +257,13 @@ int m6_image_running(struct m6_image *i)
 int m6_image_alive(struct m6_image *i)
 {
   uint64_t device, inode;
+  struct m6_proc p;
   if (!m6_image_running(i)) return 0;
-  if (i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
-      (device != i->exe_device || inode != i->exe_inode)) {
+  int other = i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
+              (device != i->exe_device || inode != i->exe_inode);
+  /* The same file once more, without the shim: what tells it is that its stack begins somewhere else. */
+  if (!other && i->stack && m6_proc_read(i->who.pid, &p) == 0) other = p.stack && p.stack != i->stack;
+  if (other) {
     i->dead = 1;
     i->end_reason = M6_END_EXEC;
   }

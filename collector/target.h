@@ -18,6 +18,7 @@ struct m6_image { /* one loaded shim: a process between two execs */
   void *segment; /* NULL when let go */
   uint64_t exe_device, exe_inode;
   int exe_known;
+  uint64_t stack;      /* as in struct m6_proc */
   int dead;            /* nobody writes any more */
   int failed;          /* its memory went away or made no sense */
   int settled;         /* dead, and its last readings are taken */

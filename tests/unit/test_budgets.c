@@ -1,5 +1,5 @@
 /* links: collector/budgets.c collector/frame.c collector/books.c collector/histogram.c collector/verdict.c collector/reservoir.c */
-/* links: collector/tree.c collector/clock.c collector/heap.c collector/heap_maps.c collector/governor.c collector/lifecycle.c collector/trend.c -lm */
+/* links: collector/tree.c collector/clock.c collector/heap.c collector/heap_maps.c collector/governor.c collector/lifecycle.c collector/trend.c collector/stats_proc.c -lm */
 /* sanitizers: address */
 /* test_budgets - each budget by its name: it is enforced where it should be, its overruns are counted, an option lowers it and none raises it.
  * Retained buffers and dumps: test_retained, test_dump. What the shim enforces (rings, slots, streams) is in e2e/limits and e2e/budgets; clients of the socket in e2e/drive. */

@@ -123,7 +123,7 @@ static void destroy(struct block b)
 static struct block resize(struct block b)
 {
   struct block to = {get_address(), 0};
-  uint64_t key = m6_site_maybe((void *)(uintptr_t)b.address) ? m6_site_take((void *)(uintptr_t)b.address) : 0;
+  uint64_t key = m6_site_maybe((void *)(uintptr_t)b.address) ? m6_site_hold((void *)(uintptr_t)b.address) : 0;
   if (!to.address) { /* no memory: the block lives on */
     if (key) m6_site_settle(key, 0);
     failed[me]++;
@@ -139,7 +139,7 @@ static struct block resize(struct block b)
 }
 static void fail_to_resize(struct block b)
 {
-  uint64_t key = m6_site_maybe((void *)(uintptr_t)b.address) ? m6_site_take((void *)(uintptr_t)b.address) : 0;
+  uint64_t key = m6_site_maybe((void *)(uintptr_t)b.address) ? m6_site_hold((void *)(uintptr_t)b.address) : 0;
   if (key) m6_site_settle(key, 0);
   failed[me]++;
 }
