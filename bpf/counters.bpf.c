@@ -210,6 +210,7 @@ static __always_inline int adopt(struct m6_counters_thread *e, struct task_struc
   }
   for (int i = 0; i < M6_READINGS; i++) e->base[i] = e->last[i];
   read_times(t, direct, &e->last_run_ns, &e->last_delay_ns);
+  e->read_delay_ns = e->last_delay_ns;
   return 0;
 }
 
@@ -243,10 +244,11 @@ static __always_inline void count_latency(struct m6_counters_thread *e, __u64 ns
   e->latency[log2_of(ns) & (M6_COUNTERS_BUCKETS - 1)]++;
 }
 
-/* The thread is switched out: the time since it was the last time, as the readings divide it. What they say more than there
- * was (they began before the first event) is cut. What is neither on CPU nor waiting has the cause that was seen; beyond
- * that it was stolen, or the event was not seen. The wait for the one slice that it had is a latency; that of several
- * cannot be divided. */
+/* The thread is switched out: the time since it was the last time, as the readings divide it. They are of the run queue's clock,
+ * which stands still from when the scheduler begins until it has switched, and now and then that is long: a wait can have begun
+ * before the event of the switch to which it belongs. What there was no time for is cut when it is from before the first event, and
+ * else counted as soon as there is. What is neither on CPU nor waiting has the cause that was seen; beyond that it was stolen,
+ * or the event was not seen. The wait for the one slice that it had is a latency; that of several cannot be divided. */
 static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 slices, __u64 now,
                                    int direct)
 {
@@ -256,14 +258,15 @@ static __always_inline void settle(struct m6_counters_thread *e, struct task_str
   if (on > span) on = span;
   if (wait > span - on) wait = span - on;
   __u64 off = span - on - wait, known = explained(e, off, wait, now);
-  if (has_sched_info() && slices == 1) count_latency(e, wait);
+  if (has_sched_info() && slices == 1) count_latency(e, delay - e->read_delay_ns);
   e->on_ns += on;
   e->wait_ns += wait;
   e->off_ns[e->cause & (M6_OFF_CAUSES - 1)] += known;
   e->off_ns[missed(e, t, direct) ? M6_OFF_OTHER : M6_OFF_STOLEN] += off - known;
   e->later_off_ns = e->later_wait_ns = e->unseen_ns = e->ran_ns = 0;
   e->last_run_ns = run;
-  e->last_delay_ns = delay;
+  e->last_delay_ns = !has_sched_info() || e->out_ns == e->first_ns ? delay : e->last_delay_ns + wait;
+  e->read_delay_ns = delay;
   e->out_ns = e->since_ns = now;
 }
 
@@ -423,7 +426,7 @@ static __always_inline int woken(struct task_struct *t, int is_new, int direct)
       e->base[i] -= e->last[i];
       e->last[i] = 0;
     }
-    e->last_run_ns = e->last_delay_ns = 0;
+    e->last_run_ns = e->last_delay_ns = e->read_delay_ns = 0;
     if (!made) {
       e->lives++;
       e->off_ns[M6_OFF_OTHER] += now - e->out_ns;

@@ -76,8 +76,9 @@ struct m6_counters_thread {
   __u64 calls, call_on_ns;                    /* syscalls that returned, and what it was on CPU in them */
   __u64 call_ns;                              /* when the syscall that it is in was entered */
   __u32 latency[M6_COUNTERS_BUCKETS];
-  __u64 call_from_ns; /* what it had been on CPU then */
-  __u64 spare[7];
+  __u64 call_from_ns;  /* what it had been on CPU then */
+  __u64 read_delay_ns; /* the last reading; last_delay_ns is how much of it is in wait_ns */
+  __u64 spare[6];
 };
 _Static_assert(sizeof(struct m6_counters_thread) == 8 * 64 &&
                  __builtin_offsetof(struct m6_counters_thread, out_ns) == 64 &&

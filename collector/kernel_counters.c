@@ -91,6 +91,7 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
   snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
   if (slurp(text, sizeof text, path))
     sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
+  t->read_delay_ns = t->last_delay_ns;
   t->arrived = (uint32_t)t->base[M6_SLICES];
   t->cause = task_cause(tgid, tid);
   memcpy(t->last, t->base, sizeof t->last);
@@ -412,7 +413,12 @@ static void convert(const struct m6_counters_inside *in, const struct m6_counter
   if (state == M6_COUNTERS_SEEDED) state = task_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
   if (state == M6_COUNTERS_ON) t->on_ns += more;
   if (state == M6_COUNTERS_WAITING) t->wait_ns += more;
-  if (state == M6_COUNTERS_OFF) t->off_by[cause] += more;
+  if (state == M6_COUNTERS_OFF) { /* now there is time for what a wait was longer than there was */
+    uint64_t owed = e->read_delay_ns - e->last_delay_ns;
+    if (owed > more) owed = more;
+    t->wait_ns += owed;
+    t->off_by[cause] += more - owed;
+  }
   for (int i = 0; i < M6_OFF_CAUSES; i++) t->off_ns += t->off_by[i];
   t->elapsed_ns = t->on_ns + t->off_ns + t->wait_ns;
   if (e->call && now > e->call_ns) t->call_ns = now - e->call_ns;
