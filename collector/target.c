@@ -254,11 +254,22 @@ int m6_image_running(struct m6_image *i)
   return 0;
 }
 
+/* What was cut off and is not read again would be missed in silence. */
+static void whole(struct m6_image *i)
+{
+  struct stat s;
+  if (i->failed || i->segment == NULL || i->fd < 0 || fstat(i->fd, &s) != 0) return;
+  if ((uint64_t)s.st_size + 4095 >= M6_SEGMENT_BYTES) return; /* its last page is there */
+  i->failed = 1;
+  i->end_reason = M6_END_FAILURE;
+}
+
 int m6_image_alive(struct m6_image *i)
 {
   uint64_t device, inode;
   struct m6_proc p;
   if (!m6_image_running(i)) return 0;
+  whole(i);
   int other = i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
               (device != i->exe_device || inode != i->exe_inode);
   /* The same file once more, without the shim: what tells it is that its stack begins somewhere else. */
