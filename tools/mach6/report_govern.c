@@ -73,7 +73,7 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
     int down = t->to_level < t->from_level || (t->to_level == t->from_level && t->to_interval > t->from_interval);
     snprintf(line, sizeof line, "at %s %s to level %s%s: it cost %s, the budget was %s",
              t_time(p, (double)t->at_ns / 1e9), down ? "down" : "up", m6_level_name(t->to_level),
-             t->to_interval > 1 ? ", sampling half as often" : "", t_ratio(t->cost), t_ratio(t->budget));
+             t->to_interval > 1 ? ", working half as often" : "", t_ratio(t->cost), t_ratio(t->budget));
     t_wrap(p, 2, line);
   }
   if (g->steps_total > g->step_count)
