@@ -68,7 +68,7 @@ int m6_hook_find(const char *name)
   default: return -1;
   }
   for (int i = 0; i < M6_HOOK_COUNT; i++)
-    if (name[3] == m6_hook_rows[i].name[3] && strcmp(name, m6_hook_rows[i].name) == 0) return i;
+    if (name[3] == m6_hook_rows[i].name[3] && m6_same_name(name, m6_hook_rows[i].name)) return i;
   return -1;
 }
 

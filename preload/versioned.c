@@ -8,7 +8,6 @@
  */
 #include <dlfcn.h>
 #include <link.h>
-#include <string.h>
 
 #include "hook.h"
 
@@ -28,7 +27,7 @@ struct table { /* of one library's dynamic symbols */
 
 static int table_of(const struct link_map *m, struct table *t)
 {
-  memset(t, 0, sizeof *t);
+  *t = (struct table){0};
   for (const ElfW(Dyn) *d = m->l_ld; d && d->d_tag != DT_NULL; d++) {
     const void *at = (const void *)d->d_un.d_ptr;
     switch (d->d_tag) {
@@ -48,7 +47,7 @@ static int table_of(const struct link_map *m, struct table *t)
 static void *defined(const struct link_map *m, const struct table *t, uint32_t i, const char *name)
 {
   const ElfW(Sym) *s = &t->symbols[i];
-  if (s->st_shndx == SHN_UNDEF || (t->versions[i] & 0x7fff) < 2 || strcmp(t->text + s->st_name, name) != 0) return NULL;
+  if (s->st_shndx == SHN_UNDEF || (t->versions[i] & 0x7fff) < 2 || !m6_same_name(t->text + s->st_name, name)) return NULL;
   return (void *)(m->l_addr + s->st_value);
 }
 
@@ -97,7 +96,7 @@ static int is_allocator(const char *name)
     "malloc",         "free",          "calloc", "realloc", "reallocarray",      "memalign",
     "posix_memalign", "aligned_alloc", "valloc", "pvalloc", "malloc_usable_size"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(name, names[i]) == 0) return 1;
+    if (m6_same_name(name, names[i])) return 1;
   return 0;
 }
 
