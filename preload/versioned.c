@@ -47,7 +47,8 @@ static int table_of(const struct link_map *m, struct table *t)
 static void *defined(const struct link_map *m, const struct table *t, uint32_t i, const char *name)
 {
   const ElfW(Sym) *s = &t->symbols[i];
-  if (s->st_shndx == SHN_UNDEF || (t->versions[i] & 0x7fff) < 2 || !m6_same_name(t->text + s->st_name, name)) return NULL;
+  if (s->st_shndx == SHN_UNDEF || (t->versions[i] & 0x7fff) < 2 || !m6_same_name(t->text + s->st_name, name))
+    return NULL;
   return (void *)(m->l_addr + s->st_value);
 }
 
