@@ -93,7 +93,8 @@ static enum m6_verb verb_of(char *packet, const char **rest)
 struct m6_client *m6_command_next(struct m6_commands *c, uint64_t now_ns)
 {
   if (c->fd < 0) return NULL;
-  take_clients(c, now_ns);
+  if (c->called) take_clients(c, now_ns);
+  c->called = 0;
   for (unsigned i = 0; i < M6_CONTROL_CLIENTS; i++) {
     struct m6_client *k = &c->client[i];
     char packet[M6_SOCKET_PACKET];

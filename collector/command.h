@@ -23,6 +23,8 @@ struct m6_client {
 };
 struct m6_commands {
   int fd; /* -1: nobody can be heard */
+  int
+    called; /* somebody connects: an accept for nobody makes and drops a socket, which is the dearest call of a turn */
   char path[M6_SOCKET_PATH];
   uint64_t refused; /* clients beyond the budget, or of other users */
   struct m6_client client[M6_CONTROL_CLIENTS];

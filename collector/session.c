@@ -197,6 +197,7 @@ void m6_session_run(struct m6_session *s)
     if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(s->o, &got);
     struct m6_woken w = m6_watch_wait(&s->o->watch, wait_ms);
     if (w.signal) s->quit = 1;
+    if (w.called) s->o->commands.called = 1;
     if (w.created) happened(s, s->source->created(s->arg), m6_monotonic_ns());
     if (w.signal) happened(s, M6_EVENT_OFF, m6_monotonic_ns());
     if (w.ended) happened(s, M6_EVENT_EXIT, m6_monotonic_ns());

@@ -82,7 +82,7 @@ static void take_end(struct m6_watch *w, struct m6_woken *woken)
 
 struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
 {
-  struct m6_woken woken = {0, 0, 0};
+  struct m6_woken woken = {0, 0, 0, 0};
   struct epoll_event events[16];
   int n = epoll_wait(w->epoll, events, 16, ms);
   for (int i = 0; i < n; i++) {
@@ -92,7 +92,9 @@ struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
     else if (fd == w->inotify) {
       char names[4096] __attribute__((aligned(8)));
       while (read(w->inotify, names, sizeof names) > 0) woken.created = 1;
-    } else if (fd != w->command) {
+    } else if (fd == w->command) {
+      woken.called = 1;
+    } else {
       m6_watch_drop(w, fd); /* a process ended: told once */
     }
   }

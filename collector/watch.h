@@ -17,6 +17,7 @@ struct m6_woken {
   int signal;  /* number of one that asks for the end, or 0 */
   int ended;   /* the end descriptor is at its end, or has a byte */
   int created; /* there may be new segments */
+  int called;  /* somebody connects to the control socket */
 };
 
 /* end_fd: -1 or a descriptor whose end-of-file is to be told; `in_run`: SIGINT, SIGQUIT and SIGHUP come to the whole
