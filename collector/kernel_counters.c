@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kernel_counters_parts.h"
+#include "kernel_table.h"
 #include "kernel_tasks.h"
 
 M6_BLOB(counters);
@@ -98,85 +98,7 @@ static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
   return 1;
 }
 
-/* ---- the table (bpf/counters.h) ---------------------------------------------------------------------------------- */
-
-#define TABLE_BYTES (M6_COUNTERS_THREADS * sizeof(struct m6_counters_thread))
-_Static_assert(TABLE_BYTES % 65536 == 0, "whole pages");
-
-static int map_tables(struct m6_counters_inside *in, struct m6_fault *fault)
-{
-  int protection = PROT_READ | PROT_WRITE;
-  in->table = mmap(NULL, TABLE_BYTES, protection, MAP_SHARED, m6_object_map(in->object, "m6_threads"), 0);
-  if (in->table == MAP_FAILED) in->table = NULL;
-  in->taken = in->table
-                ? mmap(NULL, sizeof *in->taken, protection, MAP_SHARED, m6_object_map(in->object, "m6_taken"), 0)
-                : MAP_FAILED;
-  if (in->taken == MAP_FAILED) in->taken = NULL;
-  return in->taken ? 0 : m6_fault_set(fault, errno, M6_AREA_BPF, "map", "the threads' counters");
-}
-
-static void unmap_tables(struct m6_counters_inside *in)
-{
-  if (in->table) munmap(in->table, TABLE_BYTES);
-  if (in->taken) munmap(in->taken, sizeof *in->taken);
-  in->table = NULL;
-  in->taken = NULL;
-}
-
-static uint32_t owner(const struct m6_counters_thread *e) { return __atomic_load_n(&e->tid, __ATOMIC_ACQUIRE); }
-
-static struct m6_counters_thread *find(const struct m6_counters_inside *in, uint32_t tid)
-{
-  for (uint32_t i = 0; i < M6_COUNTERS_PROBES; i++) {
-    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
-    if (owner(e) == tid) return e;
-  }
-  return NULL;
-}
-
-/* Back to nobody. */
-static void give_back(struct m6_counters_inside *in, struct m6_counters_thread *e)
-{
-  uint32_t at = (uint32_t)(e - in->table);
-  memset((char *)e + sizeof e->tid, 0, sizeof *e - sizeof e->tid);
-  __atomic_fetch_and(&in->taken->bits[at / 64], ~(1ull << at % 64), __ATOMIC_RELAXED);
-  __atomic_store_n(&e->tid, 0, __ATOMIC_RELEASE);
-}
-
-/* As the kernel's programs make one; but one of those may have made one of the same tid before this is done. The first of two is the
- * one that is found, by both sides: the second goes. */
-static void put(struct m6_counters_inside *in, uint32_t tid, const struct m6_counters_thread *t)
-{
-  struct m6_counters_thread *mine = NULL;
-  if (find(in, tid)) return;
-  for (uint32_t i = 0; i < M6_COUNTERS_PROBES && !mine; i++) {
-    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
-    uint32_t none = 0;
-    if (__atomic_compare_exchange_n(&e->tid, &none, M6_COUNTERS_FILLED, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-      mine = e;
-  }
-  if (!mine) return; /* no room is counted when its first event comes */
-  uint32_t at = (uint32_t)(mine - in->table);
-  memcpy((char *)mine + sizeof t->tid, (const char *)t + sizeof t->tid, sizeof *t - sizeof t->tid);
-  __atomic_fetch_or(&in->taken->bits[at / 64], 1ull << at % 64, __ATOMIC_RELAXED);
-  __atomic_store_n(&mine->tid, tid, __ATOMIC_SEQ_CST);
-  for (uint32_t i = 0, seen = 0; i < M6_COUNTERS_PROBES; i++) {
-    struct m6_counters_thread *e = &in->table[m6_counters_place(tid, i)];
-    if (owner(e) == tid && seen++) give_back(in, e);
-  }
-}
-
-/* A copy of an entry: 0 when it is nobody's, or not ready. A program that writes is done in less than a microsecond. */
-static int copy(const struct m6_counters_thread *e, struct m6_counters_thread *out)
-{
-  for (int k = 0; k < 1000; k++) {
-    uint32_t before = __atomic_load_n(&e->writing, __ATOMIC_ACQUIRE);
-    memcpy(out, e, sizeof *out);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (!(before & 1) && __atomic_load_n(&e->writing, __ATOMIC_RELAXED) == before) break;
-  }
-  return out->tid && out->tid != M6_COUNTERS_FILLED && out->first_ns;
-}
+/* ---- open ------------------------------------------------------------------------------------------------------- */
 
 /* Threads that are there already, and may have no event for long. After the programs are attached: an entry that an event made
  * meanwhile stands, and where none did, nothing happened between the reading and the entry. */
@@ -191,13 +113,11 @@ static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *faul
     t.own = tasks[i].own;
     t.first_ns = t.out_ns = t.since_ns = now_ns();
     if (!task_readings(tgid, (pid_t)t.here, &t)) continue;
-    put(in, tasks[i].tid, &t);
+    m6_table_put(in, tasks[i].tid, &t);
   }
   free(tasks);
   return n < 0 ? -n : 0;
 }
-
-/* ---- open ------------------------------------------------------------------------------------------------------- */
 
 void m6_counters_calls_stop(struct m6_counters *c)
 {
@@ -224,7 +144,7 @@ void m6_counters_close(struct m6_counters *c)
   if (in) {
     m6_counters_stop(c);
     m6_frames_close(&in->frames);
-    unmap_tables(in);
+    m6_table_unmap(in);
     m6_close_object(&in->object);
     free(in->call_keys);
     free(in->call_entries);
@@ -288,7 +208,7 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   in->calls_fd = m6_object_map(in->object, "m6_calls");
   in->losses_fd = m6_object_map(in->object, "m6_losses");
   in->cpus = m6_possible_cpus();
-  err = map_tables(in, fault);
+  err = m6_table_map(in, fault);
   for (int i = 0; i < PROGRAMS && !err; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
@@ -302,7 +222,7 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   if (!err) return 0;
   m6_counters_stop(c);
   m6_frames_close(&in->frames);
-  unmap_tables(in);
+  m6_table_unmap(in);
   m6_close_object(&in->object);
   return err;
 }
@@ -333,6 +253,7 @@ static int open_and_seed(struct m6_counters *c, const struct m6_counters_options
   c->inside->syscalls = o->syscalls;
   c->open_ns = now_ns();
   for (unsigned i = 0; i < o->count && !err; i++) err = seed(c->inside, o->tgids[i], fault);
+  c->inside->seeded_ns = now_ns();
   return err;
 }
 
@@ -453,7 +374,7 @@ static void add_call(struct m6_call_counters *sum, const struct m6_counters_call
 static int fold(struct m6_counters_inside *in, struct m6_counters_thread *e, const struct m6_thread_counters *t)
 {
   if (t->state != M6_COUNTERS_ENDED) return 0;
-  give_back(in, e);
+  m6_table_give_back(in, e);
   add(&in->past, t);
   in->past.tgid = t->tgid;
   in->past.state = M6_COUNTERS_ENDED;
@@ -481,7 +402,7 @@ static void read_calls(struct m6_counters *c, int calls, int tight)
   for (int i = 0; i < calls; i++) {
     struct m6_counters_call_key *k = &in->call_keys[i];
     uint32_t number = k->number & ~M6_COUNTERS_32BIT;
-    const struct m6_counters_thread *e = tight || elsewhere ? find(in, k->tid) : NULL;
+    const struct m6_counters_thread *e = tight || elsewhere ? m6_table_find(in, k->tid) : NULL;
     int found = e || !(tight || elsewhere);
     if (tight && !found && number < M6_COUNTERS_NUMBERS && bpf_map_delete_elem(in->calls_fd, k) == 0) {
       if (number != k->number) number += M6_COUNTERS_NUMBERS;
@@ -516,7 +437,7 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
     for (uint64_t bits = __atomic_load_n(&in->taken->bits[w], __ATOMIC_ACQUIRE); bits; bits &= bits - 1) {
       struct m6_counters_thread *place = &in->table[w * 64 + (uint32_t)__builtin_ctzll(bits)], e;
       struct m6_thread_counters *t = &c->threads[c->thread_count];
-      if (!copy(place, &e)) continue;
+      if (!m6_table_copy(place, &e) || m6_table_is_second(in, place, e.tid, now)) continue;
       convert(in, &e, now, t);
       if (!tight || !fold(in, place, t)) c->thread_count++;
     }

@@ -35,6 +35,7 @@ struct m6_counters_inside {
   int calls_fd, losses_fd;
   struct m6_counters_thread *table; /* the kernel's, mapped */
   struct m6_counters_taken *taken;
+  uint64_t seeded_ns; /* since when only the programs make entries */
   int cpus, syscalls;
   struct m6_counters_frames frames;
   /* what a read is made of */

@@ -78,6 +78,48 @@ static void end(struct m6_counters *c, pid_t child)
   waitpid(child, NULL, 0);
 }
 
+#define SLEEPERS 8
+#define OPENINGS 60
+static void *sleeper_main(void *arg)
+{
+  for (;;) usleep(300);
+  return arg;
+}
+static void sleepers_main(void)
+{
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (int i = 1; i < SLEEPERS; i++) {
+    pthread_t t;
+    if (pthread_create(&t, NULL, sleeper_main, NULL) != 0) _exit(1);
+  }
+  __atomic_fetch_add(made, 1, __ATOMIC_SEQ_CST);
+  sleeper_main(NULL);
+}
+
+/* Threads that wake up while the counters are opened: user space and a program can make an entry of one thread at the same time.
+ * At this pace that was so in one opening of 27. */
+static void seed_beside_events(void)
+{
+  struct m6_fault fault;
+  *made = 0;
+  pid_t child = fork();
+  if (child == 0) sleepers_main();
+  while (!__atomic_load_n(made, __ATOMIC_SEQ_CST)) usleep(1000);
+  int opened = 0, wrong = 0;
+  for (int i = 0; i < OPENINGS; i++) {
+    struct m6_counters *c;
+    struct m6_counters_options o = {.tgids = &child, .count = 1};
+    if (m6_counters_open(&c, &o, &fault) != 0) continue;
+    opened++;
+    m6_counters_read(c, 1, &fault);
+    wrong += m6_counters_total(c, child).lives != SLEEPERS;
+    m6_counters_close(c);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  check(opened == OPENINGS && wrong == 0, "each thread is counted once in %d openings (not in %d)", opened, wrong);
+}
+
 int main(void)
 {
   struct m6_fault fault;
@@ -133,5 +175,6 @@ int main(void)
   m6_counters_read(c, 1, &fault);
   check(c->lost[M6_LOST_THREADS] == before, "and after a read there is room again");
   end(c, child);
+  seed_beside_events();
   return tap_done();
 }
