@@ -5,6 +5,7 @@
  */
 #include "symbols_elf.h"
 #include "hash_free.h"
+#include "symbols_index.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -18,8 +19,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
-#define DEPTH_MAX 64          /* of namespaces, and of inlining */
-#define UNSIZED_REACH 0x1000u /* how far a symbol without a size (hand-written assembly) is believed */
+#define DEPTH_MAX 64 /* of namespaces, and of inlining */
 
 struct function {
   Dwarf_Addr low, high;
@@ -39,6 +39,7 @@ struct m6_elf {
   char root[64];
   char build_id[130];
   struct unit *units;
+  struct m6_sym_index *index; /* NULL: not asked yet */
 };
 
 /* ---- separate debug files --------------------------------------------------------------------------------------- */
@@ -164,6 +165,7 @@ void m6_elf_close(struct m6_elf *e)
 {
   if (!e) return;
   M6_HASH_FREE(e->units, free_unit);
+  m6_sym_index_free(e->index);
   if (e->dwfl) dwfl_end(e->dwfl);
   free(e->path);
   free(e->debug_file);
@@ -293,14 +295,8 @@ static Dwarf_Word number_of(Dwarf_Die *die, unsigned int attribute)
 
 static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
 {
-  GElf_Off offset;
-  GElf_Sym symbol;
-  const char *name = dwfl_module_addrinfo(e->module, vaddr, &offset, &symbol, NULL, NULL, NULL);
-  if (!name || !*name) return NULL;
-  if (symbol.st_size ? offset >= symbol.st_size : offset >= UNSIZED_REACH) return NULL;
-  int type = GELF_ST_TYPE(symbol.st_info);
-  if (type == STT_OBJECT || type == STT_TLS || type == STT_SECTION || type == STT_FILE) return NULL;
-  return name;
+  if (!e->index) e->index = m6_sym_index_new(e->module, e->elf);
+  return e->index ? m6_sym_index_name(e->index, vaddr) : NULL;
 }
 
 /* elfutils finds the unit whose code begins before an address, and takes what lies between two pieces of it for its own; its search for

@@ -1,5 +1,5 @@
 /* test_symbols.c - names, table and folded stacks of this very process, whose addresses, lines and build are known; and foreign bytes. */
-/* links: collector/symbols.c collector/symbols_maps.c collector/symbols_tables.c collector/symbols_elf.c collector/symbols_eh.c collector/symbols_unwind.c collector/profile.c -ldw -lelf -liberty */
+/* links: collector/symbols.c collector/symbols_maps.c collector/symbols_tables.c collector/symbols_elf.c collector/symbols_eh.c collector/symbols_index.c collector/symbols_unwind.c collector/profile.c -ldw -lelf -liberty */
 /* flags: -fno-omit-frame-pointer -fno-optimize-sibling-calls */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +20,7 @@
 #include "collector/kernel_samples.h"
 #include "collector/profile.h"
 #include "collector/symbols_elf.h"
+#include "collector/symbols_index.h"
 
 #define KEEP __attribute__((noinline, noclone))
 
@@ -402,9 +403,58 @@ static void damaged_files_cost_a_name_and_nothing_else(void **state)
   munmap(whole, (size_t)size);
 }
 
+/* What elfutils' own walk over all symbols finds, as far as it is believed (symbols_index.h). */
+static const char *walked(Dwfl_Module *module, uint64_t vaddr)
+{
+  GElf_Off into;
+  GElf_Sym s;
+  const char *name = dwfl_module_addrinfo(module, vaddr, &into, &s, NULL, NULL, NULL);
+  if (!name || !*name || into >= (s.st_size ? s.st_size : 0x1000)) return NULL;
+  return name;
+}
+/* In the code of the file at path: addresses looked up; *named of them have a name. */
+static int compare_with_walk(const char *path, int *named)
+{
+  struct m6_elf *e = m6_elf_open(open(path, O_RDONLY | O_CLOEXEC), path, "");
+  assert_non_null(e);
+  Dwfl_Module *module = m6_elf_module(e);
+  GElf_Addr bias;
+  Elf *elf = dwfl_module_getelf(module, &bias);
+  struct m6_sym_index *index = m6_sym_index_new(module, elf);
+  int n = 0;
+  for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+    GElf_Shdr h;
+    assert_non_null(gelf_getshdr(scn, &h));
+    if (!(h.sh_flags & SHF_EXECINSTR)) continue;
+    for (uint64_t at = 0; at < h.sh_size; at += h.sh_size / 1000 + 1, n++) {
+      const char *expected = walked(module, h.sh_addr + at), *found = m6_sym_index_name(index, h.sh_addr + at);
+      assert_string_equal(found ? found : "", expected ? expected : "");
+      *named += found != NULL;
+    }
+  }
+  m6_sym_index_free(index);
+  m6_elf_close(e);
+  return n;
+}
+static void the_index_finds_what_a_walk_over_all_symbols_finds(void **state)
+{
+  char line[512], path[256];
+  int named = 0, n = compare_with_walk("/proc/self/exe", &named), libraries = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (fgets(line, sizeof line, maps)) {
+    if (sscanf(line, "%*s r-xp %*s %*s %*s %255[^\n]", path) != 1 || path[0] != '/' || !strstr(path, ".so")) continue;
+    n += compare_with_walk(path, &named);
+    libraries++;
+  }
+  fclose(maps);
+  print_message("# %d of %d addresses have names, in this program and %d libraries\n", named, n, libraries);
+  assert_true(libraries >= 3 && named > 1000);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_index_finds_what_a_walk_over_all_symbols_finds),
     cmocka_unit_test(an_inlined_function_comes_with_the_line_of_its_caller),
     cmocka_unit_test(equal_names_are_equal_pointers),
     cmocka_unit_test(a_return_address_is_told_from_any_other),
