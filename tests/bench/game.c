@@ -1,5 +1,5 @@
-/* game PAIRS FRAMES OUT MACH6 SAMPLE [LEVEL] - the sample game's frames with mach6 (at level memory, or another) and
- * without, in turns: their time, and the CPU time that they cost the game, all threads together, which a busy machine
+/* game PAIRS FRAMES OUT MACH6 SAMPLE [LEVEL [--OPTION]] - the sample game's frames with mach6 (at level memory, or another; with
+ * an option of `mach6 run`, or none) and without, in turns: their time, and the CPU time that they cost the game, all threads together, which a busy machine
  * disturbs less.
  *
  * Each run plays the same frames: frame i is the same work in all. So a frame's time is the tenth percentile over the
@@ -17,7 +17,7 @@
 
 enum { PAIRS_MAX = 256, RESAMPLES = 1000 };
 static unsigned pairs, frames;
-static const char *level = "memory";
+static const char *level = "memory", *option;
 static int first;         /* the game may go before all others, so that what else the machine does disturbs it less */
 static double goal = 0.5; /* percent: the budget of that level */
 enum kind { WALL, CPU };
@@ -34,12 +34,15 @@ static void play(char **argv, int with, unsigned pair)
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    const char *run[24] = {mach6, "run", "--quiet", "--level", level, "--"};
-    int n_run = 6;
+    const char *run[24] = {mach6, "run", "--quiet", "--level", level};
+    int n_run = 5;
+    if (option) run[n_run++] = option;
+    run[n_run++] = "--";
+    int game = n_run;
     if (first) run[n_run++] = "nice", run[n_run++] = "-n", run[n_run++] = "-20";
     const char *rest[] = {sample, "--headless", "--fps", "0", "--frames", n, "--times", path, NULL};
     memcpy(run + n_run, rest, sizeof rest);
-    execvp(with ? mach6 : run[6], (char **)(with ? run : run + 6));
+    execvp(with ? mach6 : run[game], (char **)(with ? run : run + game));
     _exit(127);
   }
   int status = -1;
@@ -95,8 +98,9 @@ static void line(enum kind kind, const char *name)
 
 int main(int argc, char **argv)
 {
-  if (argc != 6 && argc != 7) return 2;
-  if (argc == 7) level = argv[6], goal = !strcmp(level, "lite") ? 1 : !strcmp(level, "full") ? 3 : 0.5;
+  if (argc < 6 || argc > 8) return 2;
+  if (argc == 8) option = argv[7];
+  if (argc > 6) level = argv[6], goal = !strcmp(level, "lite") ? 1 : !strcmp(level, "full") ? 3 : 0.5;
   pairs = (unsigned)atoi(argv[1]);
   frames = (unsigned)atoi(argv[2]);
   if (pairs < 2 || pairs > PAIRS_MAX || frames < 2) return 2;
@@ -109,8 +113,10 @@ int main(int argc, char **argv)
   }
   int plain = !strcmp(level, "memory");
   char name[2][64];
-  snprintf(name[WALL], sizeof name[WALL], "sample-frame-time%s%s", plain ? "" : "-", plain ? "" : level);
-  snprintf(name[CPU], sizeof name[CPU], "sample-frame-cpu-time%s%s", plain ? "" : "-", plain ? "" : level);
+  static const char *const measured[] = {"time", "cpu-time"};
+  for (int kind = WALL; kind <= CPU; kind++)
+    snprintf(name[kind], sizeof name[kind], "sample-frame-%s%s%s%s", measured[kind], plain ? "" : "-",
+             plain ? "" : level, option ? option + 1 : "");
   line(WALL, name[WALL]);
   line(CPU, name[CPU]);
   return 0;

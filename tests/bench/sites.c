@@ -6,8 +6,6 @@
  * A pair of runs, one with, one without, gives a ratio; printed are the median ratio and its 95 % interval from a bootstrap over the pairs
  * (Efron 1979). GOAL is in percent; met or missed when all of the interval is, else that stays open (null). `cost` is what mach6 itself
  * takes the samples to have cost the program, in percent, and `collector` how much more of a core the collector took.
- * What a game writes of its frames' CPU time to OUT/times ("wall cpu" in ns a line, as the sample game's --times) is taken where it is
- * there: the kernel's own reading has steps of 10 ms.
  * NAME pair: COMMAND prints bench.h's lines, and what is compared is their value, in ns a pair, by difference. */
 #include <fcntl.h>
 #include <jansson.h>
@@ -37,18 +35,6 @@ static json_t *read_json(const char *path)
     exit(1);
   }
   return root;
-}
-
-/* Mean CPU time of a frame in a file of times, in us; NaN where there is none. */
-static double frame_times(const char *path)
-{
-  double wall, cpu, sum = 0;
-  unsigned n = 0;
-  FILE *f = fopen(path, "r");
-  if (!f) return NAN;
-  while (fscanf(f, "%lf %lf", &wall, &cpu) == 2) sum += cpu, n++;
-  fclose(f);
-  return n ? sum / n / 1e3 : NAN;
 }
 
 /* How many frames the game under this `mach6 run` has made, as `mach6 stat` tells; and its pid. */
@@ -88,13 +74,11 @@ static void end_game(pid_t run, char **argv, unsigned seconds)
 
 static void play(char **argv, int with, unsigned pair)
 {
-  char report[4096], out[4096], times[4096];
+  char report[4096], out[4096];
   const char *mach6 = argv[5];
   snprintf(report, sizeof report, "%s/report.json", argv[4]);
   snprintf(out, sizeof out, "%s/out", argv[4]);
-  snprintf(times, sizeof times, "%s/times", argv[4]);
   unlink(report);
-  unlink(times);
   pid_t child = fork();
   if (child == 0) {
     const char *run[64] = {mach6, "run", "--quiet", "--json", report};
@@ -127,13 +111,12 @@ static void play(char **argv, int with, unsigned pair)
     fprintf(stderr, "sites: %s made no frames\n", argv[8]);
     exit(1);
   } else {
-    double exact = frame_times(times);
-    value[with][pair] = isnan(exact) ? 1e6 * cpu / frames : exact;
+    value[with][pair] = 1e6 * cpu / frames;
   }
   beside[with][pair] = 100 * number(root, "overhead", "collector_share_of_a_core");
   if (with) {
     samples[pair] = number(json_object_get(root, "sites"), "samples", NULL);
-    cost[pair] = cpu > 0 ? 100 * number(json_object_get(root, "sites"), "cost_s", NULL) / cpu : NAN;
+    cost[pair] = cpu > 0 ? 100 * number(json_object_get(root, "sites"), "cost_s", NULL) / cpu : 0;
   }
   json_decref(root);
 }
