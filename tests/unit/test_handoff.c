@@ -6,8 +6,7 @@
  * back first, so that most are in other hands within a microsecond. What the shim may never do, these threads do for it: they wait for room
  * in their rings, so that not one record is lost. A reader in the place of the collector takes the rings in turn. What each record must
  * mean is told beside the ring, in the place of the same number.
- * MACH6_HANDOFFS: how many. The promise is 10,000,000, half a minute on two idle cores; unless asked, fewer are made, and the test's name
- * says how many.
+ * Ten million hand-offs take some seconds; under ThreadSanitizer 200,000 are made, unless MACH6_HANDOFFS asks for more.
  */
 /* links: preload/sample.c collector/sites.c collector/verdict.c -lm */
 /* sanitizers: thread */
@@ -28,7 +27,7 @@
 #if defined(__SANITIZE_THREAD__)
 #define HANDOFFS 200000u
 #else
-#define HANDOFFS 2000000u
+#define HANDOFFS 10000000u
 #endif
 #define THREADS 8u
 #define ADDRESSES 96u /* so few that at times there is none */
@@ -331,8 +330,7 @@ int main(void)
   static char name[100];
   const char *asked = getenv("MACH6_HANDOFFS");
   if (asked) handoffs = strtoull(asked, NULL, 10);
-  snprintf(name, sizeof name, "each_end_is_its_own_blocks_of_%lu_handed_on%s", handoffs,
-           handoffs < 10000000 ? "_(10000000:_MACH6_HANDOFFS)" : "");
+  snprintf(name, sizeof name, "each_end_is_its_own_blocks_of_%lu_handed_on", handoffs);
   const struct CMUnitTest tests[] = {{name, each_end_is_its_own_blocks, NULL, NULL, NULL}};
   return cmocka_run_group_tests_name("handoff", tests, NULL, NULL);
 }
