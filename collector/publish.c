@@ -52,7 +52,7 @@ static void put_streams(struct m6_capture *c, const struct m6_outside *o, struct
     if (o->caller && (o->caller[i][0] == '/' || from->symbol == M6_SYM_FRAME_SYMBOL))
       m6_put_clean(w, o->caller[i], &to->caller_offset, &to->caller_bytes, NULL);
   }
-  if (s->stream_count && s->main_stream >= s->stream_count) s->main_stream = 0;
+  if (s->main_stream >= s->stream_count) s->main_stream = 0; /* a target can take its streams back */
 }
 
 static void put_frame_times(struct m6_capture *c, struct m6_snapshot *s)
