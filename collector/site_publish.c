@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UNSHOWN_SHARE 1000u
+
 static struct m6_snap_amount amount(const struct m6_site_sum *sum)
 {
   struct m6_site_range r = m6_site_range_of(sum);
@@ -65,22 +67,44 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
 
-static void put_row(struct m6_site_side *side, const struct m6_sites *s, const struct m6_capture *c,
-                    const struct m6_site *site, const struct m6_site_text *text, struct m6_snap_site *to)
+static struct m6_snap_site row_of(const struct m6_sites *s, const struct m6_site *site)
 {
-  *to = (struct m6_snap_site){.made = amount(&site->made),
-                              .in_frames = amount(&site->in_frames),
-                              .live = amount(&site->live),
-                              .same_frame = amount(&site->same_frame),
-                              .peak = site->peak,
-                              .dead_blocks = site->dead_blocks,
-                              .dead_frames = site->dead_frames,
-                              .oldest = site->oldest,
-                              .age = site->live.samples ? (double)site->age_sum / (double)site->live.samples : NAN};
+  struct m6_snap_site row = {.made = amount(&site->made),
+                             .in_frames = amount(&site->in_frames),
+                             .live = amount(&site->live),
+                             .same_frame = amount(&site->same_frame),
+                             .peak = site->peak,
+                             .dead_blocks = site->dead_blocks,
+                             .dead_frames = site->dead_frames,
+                             .oldest = site->oldest,
+                             .age = site->live.samples ? (double)site->age_sum / (double)site->live.samples : NAN};
   struct m6_site_growth g = m6_sites_growth(s, site);
-  to->growth = g.per;
-  to->growth_error = g.error;
-  to->suspect = (uint32_t)g.suspect;
+  row.growth = g.per;
+  row.growth_error = g.error;
+  row.suspect = (uint32_t)g.suspect;
+  return row;
+}
+
+/* Choosing and judging some thousand sites takes milliseconds: then rows stay as they are for so long that this is a thousandth of the time.
+ * The last ones, of a session that has ended, are always of now. */
+static void show(struct m6_site_shown *to, struct m6_sites *s, uint32_t most, int last)
+{
+  uint64_t begun = m6_monotonic_ns();
+  if (!last && to->count && begun - to->at_ns < UNSHOWN_SHARE * to->took_ns) return;
+  struct m6_site *shown[M6_SITES_SHOWN];
+  m6_sites_settle(s);
+  to->count = choose(s, shown, most);
+  for (uint32_t i = 0; i < to->count; i++) {
+    to->site[i] = shown[i];
+    to->row[i] = row_of(s, shown[i]);
+  }
+  to->at_ns = m6_monotonic_ns();
+  to->took_ns = to->at_ns - begun;
+}
+
+static void put_texts(struct m6_site_side *side, const struct m6_sites *s, const struct m6_capture *c,
+                      const struct m6_site *site, const struct m6_site_text *text, struct m6_snap_site *to)
+{
   if (site->key.scope < M6_LABELS) {
     const struct m6_label_text *l = &c->labels[site->key.scope];
     const char *name = l->flags & M6_LABEL_KNOWN ? l->text : "(other)";
@@ -97,12 +121,16 @@ static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const st
                          const struct m6_snapshot *snap, uint32_t most, struct m6_snap_site *rows,
                          const struct m6_site_text *text)
 {
-  struct m6_site *shown[M6_SITES_SHOWN];
-  uint32_t count = choose(s, shown, most);
-  for (uint32_t i = 0; i < count; i++) m6_site_side_text(side, shown[i]->stack);
-  if (snap->state != M6_COLLECTING) m6_site_side_wait(side);
-  for (uint32_t i = 0; i < count; i++) put_row(side, s, c, shown[i], text, &rows[i]);
-  return count;
+  struct m6_site_shown *shown = m6_site_side_shown(side, s);
+  int last = snap->state != M6_COLLECTING;
+  show(shown, s, most, last);
+  for (uint32_t i = 0; i < shown->count; i++) m6_site_side_text(side, shown->site[i]->stack);
+  if (last) m6_site_side_wait(side);
+  for (uint32_t i = 0; i < shown->count; i++) {
+    rows[i] = shown->row[i];
+    put_texts(side, s, c, shown->site[i], text, &rows[i]);
+  }
+  return shown->count;
 }
 
 uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
@@ -114,7 +142,6 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   struct m6_snap_sites *to = &snap->sites;
   if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
   n = m6_site_side_counts(side);
-  m6_sites_settle(s);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,
                                .per_second = snap->presents < 2,
@@ -146,7 +173,6 @@ uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_s
   struct m6_sites *s = m6_site_side_maps(side);
   struct m6_site_counts n = m6_site_side_counts(side);
   struct m6_snap_sites *to = &snap->sites;
-  m6_sites_settle(s);
   to->map_sites = s->count - 1;
   to->maps = n.maps;
   to->maps_dropped = n.maps_dropped;

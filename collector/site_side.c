@@ -28,6 +28,7 @@ struct m6_site_side {
   uint32_t known_loads; /* dlopens before the mappings were last read */
   uint32_t useless;     /* refreshes in a row that found nothing new */
   struct m6_sites sites, maps;
+  struct m6_site_shown shown_sites, shown_maps;
   struct m6_site_counts counts, base;
   int based;
   uint64_t deaths_checked;
@@ -367,6 +368,10 @@ void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s) { return &s->maps; }
+struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s, const struct m6_sites *which)
+{
+  return which == &s->sites ? &s->shown_sites : &s->shown_maps;
+}
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)

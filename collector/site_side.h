@@ -15,6 +15,7 @@
 #include "capture.h"
 #include "site_names.h"
 #include "sites.h"
+#include "../shm/snapshot.h"
 
 #define M6_SITE_QUEUE_BYTES (4u << 20)
 #define M6_GRANULE_LOST_S 5u
@@ -23,6 +24,14 @@ struct m6_site_counts {                   /* of stacks */
   uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
   uint64_t maps, maps_dropped;
+};
+
+/* The rows that were shown last (site_publish.c): without their texts, and whose they are. */
+struct m6_site_shown {
+  uint64_t at_ns, took_ns; /* CLOCK_MONOTONIC; what choosing and judging took */
+  uint32_t count;
+  struct m6_site *site[M6_SITES_SHOWN];
+  struct m6_snap_site row[M6_SITES_SHOWN];
 };
 
 struct m6_site_side;
@@ -36,6 +45,8 @@ void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /*
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappings: every one of them */
+struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s,
+                                         const struct m6_sites *which); /* of the one or the other */
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
 uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
 const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);

@@ -355,6 +355,7 @@ int m6_sym_snapshot(struct m6_symbols *y)
     fresh[n++] = (struct m6_sym_range){l->start, l->end, l->offset, f};
   }
   merge(y, fresh, n);
+  memset(y->near, 0, sizeof y->near);
   free(lines);
   free(text);
   return 0;

@@ -46,6 +46,11 @@ struct m6_sym_range { /* one executable mapping */
   uint64_t start, end, offset;
   struct m6_sym_file *file; /* NULL: anonymous */
 };
+struct m6_sym_near { /* the rule of an address that was looked up lately, as long as nothing is mapped anew */
+  uint64_t address;
+  const struct m6_sym_row *row;
+};
+#define M6_SYM_NEAR 4096u
 struct m6_sym_entry { /* of the perf map, or of kallsyms */
   uint64_t start, size;
   const char *name, *module; /* in the table's text; module only in kallsyms */
@@ -63,6 +68,7 @@ struct m6_symbols {
   char root[64];
   struct m6_sym_range *ranges;
   uint32_t range_count;
+  struct m6_sym_near near[M6_SYM_NEAR]; /* symbols_unwind.c, by a hash of the address */
   struct m6_sym_file *files;
   struct m6_sym_text *texts;
   struct m6_sym_table jit, kernel;

@@ -1,7 +1,7 @@
 /* symbols_unwind.c - callers without frame pointers: by the call frame information that exceptions need, which strip leaves.
  *
  * x86-64. libdw interprets .eh_frame; what it finds for an address (where the caller's frame begins, where it saved registers)
- * is a row, and is kept, so a step costs one look-up. Rules that are not of that simple form are few: procedure linkage
+ * is a row, and is kept: by the place in the file, and, while mappings stay, by the address, so that a step costs one comparison. Rules that are not of that simple form are few: procedure linkage
  * stubs, whose form is known, and signal frames, where the stack ends for us. Code that was compiled at run time has none: there a frame
  * pointer leads on, or a search for the first caller from which the rules lead to the thread's first function.
  * Foreign bytes: only the copied stack is read, within its bounds; each frame must lie above the last, so it ends.
@@ -90,7 +90,7 @@ static void read_row(struct m6_elf *elf, uint64_t vaddr, struct m6_sym_row *r)
   free(frame);
 }
 
-static const struct m6_sym_row *row_at(struct m6_symbols *y, uint64_t address)
+static const struct m6_sym_row *look_up(struct m6_symbols *y, uint64_t address)
 {
   const struct m6_sym_range *range = m6_sym_range_at(y, address);
   struct m6_elf *elf = range && range->file ? m6_sym_elf(y, range->file) : NULL;
@@ -103,6 +103,16 @@ static const struct m6_sym_row *row_at(struct m6_symbols *y, uint64_t address)
   r->vaddr = vaddr;
   read_row(elf, vaddr, r);
   HASH_ADD(hh, range->file->rows, vaddr, sizeof r->vaddr, r);
+  return r;
+}
+
+/* Most stacks lead through the same places: one comparison finds those. */
+static const struct m6_sym_row *row_at(struct m6_symbols *y, uint64_t address)
+{
+  struct m6_sym_near *k = &y->near[address * 0x9e3779b97f4a7c15ull >> 32 & (M6_SYM_NEAR - 1)];
+  if (k->address == address && k->row) return k->row;
+  const struct m6_sym_row *r = look_up(y, address);
+  if (r) *k = (struct m6_sym_near){address, r};
   return r;
 }
 
