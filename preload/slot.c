@@ -55,6 +55,8 @@ static void reap(void)
   for (uint32_t i = 1; i < M6_SLOTS; i++) {
     struct m6_slot *s = &m6_slots()[i];
     if (!(m6_peek(&taken[i / 64]) & 1ull << i % 64)) continue;
+    /* Whoever just takes it may not have its page yet, and may not get it: /dev/shm may be full. */
+    if (!m6_there(M6_OFF_SLOTS + i * (uint32_t)sizeof *s)) continue;
     uint32_t tid = m6_peek(&s->tid);
     if (tid == 0 || syscall(SYS_tgkill, pid, (int)tid, 0) == 0 || errno != ESRCH) continue;
     if (m6_claim(&s->tid, &tid, 0)) free_slot(i);
