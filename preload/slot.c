@@ -63,8 +63,9 @@ static void reap(void)
   }
 }
 
-/* Should a refused thread go and look? The first one, then every 64th. */
-static int reap_due(void) { return m6_shared_add(&refusals, 1) % 64 == 0; }
+/* Should a refused thread go and look? Of every 64 the first eight: several may be refused at one time, and the first of them has found
+ * nothing yet. */
+static int reap_due(void) { return m6_shared_add(&refusals, 1) % 64 < 8; }
 
 static uint32_t take_slot(void)
 {
