@@ -137,6 +137,8 @@ struct m6_event {
 void m6_count_slow(const struct m6_event *e) __attribute__((visibility("hidden"), cold));
 /* Adds to a slot's `mapped` and `maps`. */
 void m6_count_mapping(uint64_t bytes) __attribute__((visibility("hidden")));
+/* This thread's number, as the kernel has it; 0 when it can't be known. No system call where libc tells. */
+uint32_t m6_tid(void) __attribute__((visibility("hidden"), cold));
 /* A session began since this thread last looked: forget the last one's scopes and ring. */
 void m6_thread_session(void) __attribute__((visibility("hidden"), cold));
 /* Gives this thread a ring (and a slot) when it may have one: 1 = m6_self.producer is usable. Emits START. Keeps
@@ -275,6 +277,8 @@ void m6_signals_back(const uint64_t old[2]) __attribute__((visibility("hidden"),
  * none.
  * May allocate. */
 void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
+/* The same of what has one of libc's versions: libc's own, whoever else interposes it. Not before m6_next was called. */
+void *m6_next_versioned(const char *symbol) __attribute__((visibility("hidden"), cold));
 /* Resolves and decides whatever is not resolved and decided yet; harmless at any time, from any thread. Keeps errno. */
 void m6_boot(void) __attribute__((visibility("hidden"), cold));
 /* The module that an address belongs to; NULL when it can't be told. No lock, but on a glibc before 2.35. */

@@ -34,9 +34,9 @@ struct link_map *m6_module_of(const void *address)
   return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. libc's is found where the dlvsym
- * that has a version is. The first version is the architecture's own, so that no lookup fails. */
-static void find_dlsym(void)
+/* A definition with one of libc's versions, which an interposer's has not. The first version is the architecture's own, so that no
+ * lookup fails. Not to be inlined into who ends with it: RTLD_NEXT is told by the return address. */
+static __attribute__((noinline)) void *versioned(void *handle, const char *symbol)
 {
   static const char *const versions[] = {
 #if defined(__x86_64__)
@@ -50,11 +50,18 @@ static void find_dlsym(void)
     "GLIBC_2.34",
     "GLIBC_2.27"
   };
-  const unsigned count = sizeof versions / sizeof *versions;
   void *found = NULL;
+  for (unsigned i = 0; i < sizeof versions / sizeof *versions && !found && m6_libc_dlvsym; i++)
+    found = m6_libc_dlvsym(handle, symbol, versions[i]);
+  return found;
+}
+
+/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. libc's is found where the dlvsym
+ * that has a version is. */
+static void find_dlsym(void)
+{
   if (!m6_libc_dlvsym) m6_find_dlvsym();
-  for (unsigned i = 0; i < count && !found && m6_libc_dlvsym; i++)
-    found = m6_libc_dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  void *found = versioned(RTLD_NEXT, "dlsym");
   if (!found) return;
   void *own = found;
   m6_poke((void **)&m6_libc_dlsym, found); /* for our own dlopen, below */
@@ -62,12 +69,8 @@ static void find_dlsym(void)
   struct link_map *libc = m6_module_of((const void *)m6_libc_dlvsym);
   if (libc && m6_module_of(found) != libc) {
     void *handle = dlopen(libc->l_name, RTLD_NOLOAD | RTLD_LAZY);
-    for (unsigned i = 0; i < count && handle; i++) {
-      void *in_libc = m6_libc_dlvsym(handle, "dlsym", versions[i]);
-      if (!in_libc) continue;
-      own = in_libc;
-      break;
-    }
+    void *in_libc = handle ? versioned(handle, "dlsym") : NULL;
+    if (in_libc) own = in_libc;
   }
   m6_poke((void **)&m6_libc_dlsym, own);
   /* Asked by version, a preload's plain dlsym is passed over; asked by name, it is found when it comes after us. */
@@ -91,6 +94,8 @@ void *m6_next(const char *symbol)
   errno = e;
   return p;
 }
+
+void *m6_next_versioned(const char *symbol) { return versioned(RTLD_NEXT, symbol); }
 
 /* ---- mapping calls: system calls until the next ones in line are known ------------------------------------------- */
 

@@ -7,8 +7,6 @@
  * at a thread's first present and a stream's first. Errno is kept. Called by the hooks of hook.c and vulkan.c and by
  * scope.c (mach6_frame); calls slot.c and segment.c.
  */
-#include <unistd.h>
-
 #include "hook.h"
 
 /* Whose present belongs to which stream. `key` is a hash of display and drawable, so that one CAS both claims an
@@ -46,7 +44,7 @@ static M6_COLD void name_drawable(struct m6_stream *s, const struct m6_present *
 static M6_COLD void first_present(struct m6_stream *s, const struct m6_present *p)
 {
   name_function(s, p);
-  m6_poke(&s->tid, m6_self.slot ? m6_peek(&m6_self.slot->tid) : (uint32_t)gettid());
+  m6_poke(&s->tid, m6_self.slot ? m6_peek(&m6_self.slot->tid) : m6_tid());
   m6_publish(&s->first_clock, p->clock);
 }
 

@@ -188,10 +188,10 @@ static int readable(uintptr_t page)
 
 /* Where this thread's stack begins. A thread of libc's has its thread-local storage right above it, in the same mapping; the process's
  * first one has its own strings there. */
-static uintptr_t stack_top(void)
+static uintptr_t stack_top(const struct m6_thread *t)
 {
-  if (syscall(SYS_gettid) == syscall(SYS_getpid)) return (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
-  return (uintptr_t)&m6_self & ~(uintptr_t)15;
+  if (m6_peek(&t->slot->tid) == m6_seg->pid) return (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
+  return (uintptr_t)t & ~(uintptr_t)15;
 }
 
 /* The end of what may be read from sp on. On the thread's own stack that is its top; on another one (a handler's, a fiber's), of which
@@ -200,7 +200,7 @@ static uintptr_t stack_end(struct m6_thread *t, uintptr_t sp)
 {
   uintptr_t page = sp & ~(uintptr_t)(M6_PAGE - 1);
   if (m6_unlikely(!t->stack_top)) {
-    uintptr_t top = stack_top();
+    uintptr_t top = stack_top(t);
     m6_poke(&t->stack_low, top);
     m6_signal_fence(); /* a handler that comes in between finds no top, and looks itself */
     m6_poke(&t->stack_top, top);
@@ -356,8 +356,8 @@ void m6_site_sample(const void *p, uint64_t bytes)
     return;
   }
   int e = errno;
-  if (!t->site_random) {
-    uint64_t seed = m6_now() ^ (uint64_t)(uintptr_t)t << 20 ^ (uint64_t)(uint32_t)syscall(SYS_gettid) << 48;
+  if (!t->site_random) { /* no two threads that live at one time have their words at one address */
+    uint64_t seed = m6_now() ^ (uint64_t)(uintptr_t)t << 20 ^ (uint64_t)m6_seg->pid << 48;
     t->site_random = m6_poisson_random(&seed) | 1;
   }
   if (t->site_interval != interval) { /* sampling begins with this block: no bytes of it are passed yet */

@@ -6,7 +6,9 @@
  * slot back in the last round of its key destructors, so that what other destructors free still counts as its own. One
  * that first shows up in those rounds never gets there: its slot is found by its dead tid when slots run out. Signals
  * are off while a slot or ring is taken: neither a handler nor a cancellation finds it half done.
- * May call: segment.c, pthread_setspecific, system calls. errno is kept.
+ * Where a program forbids itself system calls, threads may begin as long as libc's own may: for a new one no calls are made here but of
+ * those that pthread_create and a thread's end make, too (rt_sigprocmask, madvise). Where slots or rings run out: getpid, tgkill.
+ * May call: segment.c, next.c (at the start), pthread_setspecific, libc's own mutexes, system calls. errno is kept.
  */
 #include <errno.h>
 #include <limits.h>
@@ -30,6 +32,45 @@ void m6_signals_off(uint64_t old[2])
   syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, all, old, (size_t)_NSIG / 8);
 }
 void m6_signals_back(const uint64_t old[2]) { syscall(SYS_rt_sigprocmask, 2, old, NULL, (size_t)_NSIG / 8); }
+
+/* ---- a thread's number ------------------------------------------------------------------------------------------ */
+
+/* The kernel would tell, but a program may have forbidden itself to ask, on pain of death. libc knows it, and writes it down as the owner
+ * of a mutex that checks for its owner. That mutex is nobody else's, so nobody waits for it, and nothing of a mutex that a signal handler
+ * has cut in two is touched. Where threads share their thread-local storage (vfork, clone with CLONE_VM alone) this is the number of the
+ * one that it was made for, as the slot is. */
+static int (*own_lock)(pthread_mutex_t *), (*own_unlock)(pthread_mutex_t *);
+
+static uint32_t told_tid(void)
+{
+#ifdef __GLIBC__
+  pthread_mutex_t m = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+  if (!own_unlock || own_lock(&m)) return 0; /* a thread that libc did not make: it has no number there */
+  uint32_t tid = (uint32_t)m.__data.__owner;
+  own_unlock(&m);
+  return tid;
+#else
+  return 0;
+#endif
+}
+
+uint32_t m6_tid(void)
+{
+  uint32_t tid = told_tid();
+  if (tid) return tid;
+  long asked = syscall(SYS_gettid); /* a filter may refuse it, too */
+  return asked > 0 ? (uint32_t)asked : 0;
+}
+
+/* By name these may be another preload's, or a sanitizer's, who would see a lock that the program does not take. What libc tells is
+ * compared once with what the kernel does: nearly always this is the first thread, whose number is that of the process. */
+static void find_tid(void)
+{
+  own_lock = (int (*)(pthread_mutex_t *))m6_next_versioned("pthread_mutex_lock");
+  own_unlock = own_lock ? (int (*)(pthread_mutex_t *))m6_next_versioned("pthread_mutex_unlock") : NULL;
+  uint32_t told = told_tid();
+  if (told != (uint32_t)syscall(SYS_getpid) && told != (uint32_t)syscall(SYS_gettid)) own_unlock = NULL;
+}
 
 /* ---- slots ------------------------------------------------------------------------------------------------------ */
 
@@ -55,14 +96,17 @@ static void reap(void)
   for (uint32_t i = 1; i < M6_SLOTS; i++) {
     struct m6_slot *s = &m6_slots()[i];
     if (!(m6_peek(&taken[i / 64]) & 1ull << i % 64)) continue;
+    /* Whoever just takes it may not have its page yet, and may not get it: /dev/shm may be full. */
+    if (!m6_there(M6_OFF_SLOTS + i * (uint32_t)sizeof *s)) continue;
     uint32_t tid = m6_peek(&s->tid);
     if (tid == 0 || syscall(SYS_tgkill, pid, (int)tid, 0) == 0 || errno != ESRCH) continue;
     if (m6_claim(&s->tid, &tid, 0)) free_slot(i);
   }
 }
 
-/* Should a refused thread go and look? The first one, then every 64th. */
-static int reap_due(void) { return m6_shared_add(&refusals, 1) % 64 == 0; }
+/* Should a refused thread go and look? Of every 64 the first eight: several may be refused at one time, and the first of them has found
+ * nothing yet. */
+static int reap_due(void) { return m6_shared_add(&refusals, 1) % 64 < 8; }
 
 static uint32_t take_slot(void)
 {
@@ -88,14 +132,14 @@ void m6_thread_enter(void)
   int e = errno;
   m6_signals_off(signals);
   t->state = M6_THREAD_BUSY; /* pthread_setspecific may allocate: that goes to slot 0 */
-  uint32_t i = take_slot();
+  uint32_t tid = m6_tid(), i = tid ? take_slot() : 0;
   if (i && pthread_setspecific(key, (void *)1) != 0) {
     free_slot(i);
     i = 0;
   }
   if (i) {
     struct m6_slot *s = &m6_slots()[i];
-    m6_publish(&s->tid, (uint32_t)syscall(SYS_gettid));
+    m6_publish(&s->tid, tid);
     for (uint32_t used = m6_peek(&m6_seg->slots_used); used <= i;)
       if (m6_claim(&m6_seg->slots_used, &used, i + 1)) break;
     t->stack = stacks[i];
@@ -139,6 +183,7 @@ static void thread_ends(void *round)
 int m6_slots_init(void)
 {
   taken[0] = 1; /* slot 0 is everybody's */
+  find_tid();
   return pthread_key_create(&key, thread_ends);
 }
 

@@ -141,7 +141,10 @@ int main(int argc, char **argv)
   KIND(new, new_);
   printf("malloc %" PRIu64 "\n",
          sum.allocs - sum.calloc_.count - sum.realloc_.count - sum.aligned.count - sum.new_.count);
-  printf("slots_owned %" PRIu64 "\n", owned);
+  printf("slots_owned %" PRIu64 "\ntids", owned);
+  for (uint32_t i = 0; i < M6_SLOTS; i++)
+    if (slots[i].tid) printf(" %u", slots[i].tid);
+  printf("\n");
   struct m6_labels_head *labels = (struct m6_labels_head *)(base + M6_OFF_LABELS);
   printf("labels %u\nlabel_text %u\n", labels->used, labels->text_used);
   uint64_t presents = 0;

@@ -282,6 +282,7 @@ static void each_end_is_its_own_blocks(void **state)
   open_keys = calloc(OPEN, sizeof *open_keys);
   assert_true(m6_seg && meant && open_keys && m6_sites_init(&sites) == 0);
   memset(m6_seg, 0, M6_SEGMENT_BYTES);
+  m6_seg->pid = 1;           /* no thread of these is the first one */
   m6_seg->site_interval = 1; /* every one */
   m6_seg->site_stack = M6_SITE_STACK_BYTES_EVERY;
   m6_gate.alive = m6_gate.collecting = 1;
