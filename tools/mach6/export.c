@@ -63,6 +63,11 @@ static void check(const struct options *o, struct argp_state *state)
   if (!o->format) argp_error(state, "to which format?  --to " FORMATS);
   else if (o->measure && !o->format->stacks)
     argp_error(state, "--of and --cpu go with formats of stacks; %s has all there is", o->format->name);
+  else if (o->by_scope && o->measure && o->measure->source == EXPORT_CPU)
+    argp_error(
+      state,
+      "--by-scope cannot be had of CPU samples: a dump has their stacks by thread, and their number by scope, but "
+      "not the two together; mach6 report shows the number");
   else if (o->by_scope && (!o->measure || o->measure->source != EXPORT_SITES))
     argp_error(state, "--by-scope goes with --of bytes and others of sites");
   else if (o->table && strcmp(o->format->name, "csv") != 0) argp_error(state, "--table goes with --to csv");

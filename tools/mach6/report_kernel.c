@@ -1,15 +1,19 @@
-/* report_kernel.c - what the kernel knew, for people: what a late frame waited for, where CPU time went, threads, system calls,
- * and what is missing and why.
+/* report_kernel.c - what the kernel knew, for people: what a late frame waited for, where CPU time went by function and by scope,
+ * threads, system calls, and what is missing and why.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../collector/stats_internal.h"
 #include "../../collector/stats_kernel.h"
 #include "report.h"
 
 #define FUNCTIONS_SHOWN 15
+#define SCOPES_SHOWN 20
+#define SCOPE_SHARE 200 /* a scope is shown from one sample in so many on */
+#define SCOPE_DEPTH 14
 #define THREADS_SHOWN 12
 #define CALLS_SHOWN 10
 #define PART_SHARE 100 /* a part of a frame is named from a hundredth of it on; what is less is summed up */
@@ -120,6 +124,80 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
   }
 }
 
+/* ---- CPU time by scope ---------------------------------------------------------------------------------------------- */
+
+struct scopes {
+  const struct page *p;
+  const mach6_node *root;
+  const uint64_t *self, *total; /* samples by node */
+  uint64_t all;
+  unsigned shown;
+};
+
+static void scope_row(const struct scopes *l, uint64_t self, uint64_t total, const char *branch, const char *name)
+{
+  const struct page *p = l->p;
+  double all = l->all ? (double)l->all : 1;
+  fprintf(p->to, "  %8s %8s  %s%s%s", self ? t_ratio((double)self / all) : "", t_ratio((double)total / all),
+          ink(p, INK_DIM), branch, NO_INK(p));
+  t_label(p, name,
+          t_columns(p, name) > p->width - 21 - t_columns(p, branch) ? p->width - 21 - t_columns(p, branch) : 0);
+  fputc('\n', p->to);
+}
+
+/* The largest child that comes after `last` in that order, of those that are worth a row: a tree is wide where it is flat, so looking
+ * for a few of many costs less than an order of all. */
+static const mach6_node *next_largest(const struct scopes *l, const mach6_node *parent, const mach6_node *last)
+{
+  const mach6_node *best = NULL;
+  for (const mach6_node *c = mach6_node_first_child(parent); c; c = mach6_node_next_sibling(c)) {
+    uint64_t n = l->total[c - l->root];
+    if (n == 0 || n * SCOPE_SHARE < l->all) continue;
+    if (last && (n > l->total[last - l->root] || (n == l->total[last - l->root] && c <= last))) continue;
+    if (!best || n > l->total[best - l->root] || (n == l->total[best - l->root] && c < best)) best = c;
+  }
+  return best;
+}
+
+static void scope_rows(struct scopes *l, const mach6_node *parent, int depth)
+{
+  char branch[2 * SCOPE_DEPTH + 1];
+  const mach6_node *c = depth < SCOPE_DEPTH ? next_largest(l, parent, NULL) : NULL;
+  snprintf(branch, sizeof branch, "%*s", 2 * depth, "");
+  for (; c && l->shown < SCOPES_SHOWN; c = next_largest(l, parent, c)) {
+    l->shown++;
+    scope_row(l, l->self[c - l->root], l->total[c - l->root], branch, *c->label ? c->label : "(no name)");
+    scope_rows(l, c, depth + 1);
+  }
+}
+
+/* A sample falls to the innermost scope that its thread had open; what is no scope's is told below them, so that it adds up. */
+static void scopes(const struct page *p, const mach6_stats *h)
+{
+  const struct m6_snapshot *s = h->snap;
+  const struct m6_snap_kernel *k = &s->kernel;
+  uint64_t *total = m6_samples_below(h);
+  if (total && k->samples != M6_KERNEL_NONE && k->samples_periods) {
+    struct scopes l = {p, mach6_stats_root(h), m6_snap_cpu_samples(s), total, k->samples_periods, 0};
+    unsigned with = 0;
+    for (uint32_t i = 1; i < s->node_count; i++) with += total[i] != 0;
+    report_heading(p, "CPU time, by scope");
+    fprintf(p->to, "%s  %8s %8s  scope, and those inside it%s\n", ink(p, INK_DIM), "self", "total", NO_INK(p));
+    scope_rows(&l, l.root, 0);
+    if (with > l.shown) fprintf(p->to, "  %8s %8s  (and %s more, which had less)\n", "", "", t_count(with - l.shown));
+    const struct {
+      uint64_t n;
+      const char *what;
+    } rest[] = {{m6_snap_cpu_samples(s)[0], "(between all of these)"},
+                {k->samples_in_presents, "(in the present itself)"},
+                {k->samples_elsewhere, "(threads that marked no scope)"},
+                {k->samples_late, "(overwritten before they got a time)"}};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+      if (rest[i].n) scope_row(&l, rest[i].n, rest[i].n, "", rest[i].what);
+  }
+  free(total);
+}
+
 static void threads(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_kernel *k = &s->kernel;
@@ -194,6 +272,7 @@ void report_kernel(const struct page *p, const mach6_stats *h)
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   if (s->level == M6_LEVEL_MEMORY) return;
   functions(p, s);
+  scopes(p, h);
   threads(p, s);
   calls(p, s);
   if (s->kernel.frames_lost) {
