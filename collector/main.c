@@ -1,4 +1,4 @@
-/* main.c - mach6-collector's command line. What it does is in session.h; its exit statuses are in say.h. */
+/* main.c - mach6-collector's command line. What it does is in session.h; its exit statuses are in stats_refuse.h. */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
