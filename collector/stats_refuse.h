@@ -32,6 +32,7 @@ enum m6_exit { M6_EXITS(M6_EXIT_ENUM) };
 
 #define M6_HOW_TO_LOAD "start it with LD_PRELOAD=/path/to/libmach6.so, or by 'mach6 run -- PROGRAM'"
 #define M6_NO_PROCESS "there is no process %d"
+#define M6_NEEDS_SHIM "%s needs the shim, and --frame-symbol is without it: leave one of the two out"
 
 #pragma GCC visibility push(hidden)
 /* The newest usable image of a process. */
