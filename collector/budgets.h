@@ -44,8 +44,7 @@ enum m6_budget_kind {
   X(DUMP_OBJECT, "dump.object", BYTES, FIXED, M6_DUMP_OBJECT_BYTES, "one object in it")                                \
   X(SPIKES, "frames.spikes", COUNT, LOWER, M6_SPIKES_RETAINED, "spikes kept, the worst")                               \
   X(NODES, "tree.nodes", COUNT, LOWER, M6_NODES_MAX, "nodes of the tree; the rest is under (other)")                   \
-  X(HEAP, "heap.interval", MS, FLOOR, M6_HEAP_INTERVAL_S * 1000ull,                                                    \
-    "between two measurements of the whole heap; one more at the end")                                                 \
+  X(HEAP, "heap.interval", MS, FLOOR, M6_HEAP_INTERVAL_S * 1000ull, "between two measurements of the whole heap")      \
   X(HEAP_PENDING, "heap.pending", COUNT, FIXED, 1, "of them at a time")                                                \
   X(RING_BYTES, "rings.bytes", BYTES, FIXED, M6_RING_BYTES, "rings of the target's threads; full ones drop")           \
   X(RINGS, "rings.threads", COUNT, FIXED, M6_RINGS, "threads with a ring")                                             \
