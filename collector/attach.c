@@ -40,14 +40,8 @@ static int check_grant(struct m6_image *i, struct m6_lifecycle *life, struct m6_
   int running = now.state == M6_COLLECTING && now.sessions_started > 0; /* then that one is taken over */
   m6_lifecycle_grant(life, now.sessions_allowed, now.sessions_started - (uint32_t)running);
   if (life->state == M6_LIFE_GRANTED) return 0;
-  if (now.sessions_allowed == 0)
-    return m6_fail(e, M6_EXIT_NOT_PERMITTED, "process %d allows no session (MACH6_SESSIONS=0): restart it without that",
-                   (int)i->who.pid);
-  return m6_fail(e, M6_EXIT_NOT_PERMITTED,
-                 "process %d allowed %u session%s, and has had %s: restart it, or start it with "
-                 "MACH6_SESSIONS=n for more",
-                 (int)i->who.pid, now.sessions_allowed, now.sessions_allowed == 1 ? "" : "s",
-                 now.sessions_allowed == 1 ? "it" : "them");
+  return e->status = m6_refuse_grant(i->who.pid, now.sessions_allowed, now.sessions_started - (uint32_t)running,
+                                     e->text, sizeof e->text);
 }
 
 /* Has this process loaded a newer image? Then exec replaced ours. */

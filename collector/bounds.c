@@ -98,9 +98,10 @@ static int64_t live_of(const struct m6_bounds *b, const struct m6_image *i)
 static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
 {
   int64_t live = live_of(b, i);
-  if (final && b->lives_on && is_alive(i)) m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns);
-  else if (final) m6_heap_end(&b->heap, b->start_ns);
-  else if (m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)) {
+  int new = !final                      ? m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)
+            : b->lives_on &&is_alive(i) ? m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns)
+                                        : m6_heap_end(&b->heap, b->start_ns);
+  if (new) {
     const struct m6_snap_heap *l = &b->heap.last;
     if (l->error && !b->heap_told++)
       m6_say(M6_VERBOSE, "the heap of process %d cannot be measured as a whole (smaps_rollup): %s", (int)i->who.pid,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shm/budget.h"
 #include "../shm/clock.h"
 #include "../shm/order.h"
 #include "stats_proc.h"
@@ -80,10 +81,11 @@ static void *run(void *arg)
 
 void m6_heap_begin(struct m6_heap *h, uint64_t interval_ns, uint64_t now_ns)
 {
-  uint64_t due_ns = h->due_ns > now_ns ? h->due_ns : now_ns;
+  uint64_t first_ns = now_ns + M6_HEAP_FIRST_S * 1000000000ull, asked_ns = h->asked_ns;
   memset(h, 0, sizeof *h);
   h->interval_ns = interval_ns;
-  h->due_ns = due_ns;
+  h->asked_ns = asked_ns;
+  h->due_ns = asked_ns && asked_ns + interval_ns > first_ns ? asked_ns + interval_ns : first_ns;
   h->measure = from_proc;
 }
 
@@ -120,7 +122,6 @@ int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, ui
   }
   h->pid = pid;
   h->live = live;
-  h->asked_ns = now_ns;
   memset(&h->got, 0, sizeof h->got);
   m6_poke(&h->ready, 0);
   sigset_t all, old; /* signals are the loop's */
@@ -129,21 +130,22 @@ int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, ui
   int e = pthread_create(&h->thread, NULL, run, h);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (e) h->last.error = e;
-  else h->pending = 1;
+  else h->pending = 1, h->asked_ns = now_ns;
   return new;
 }
 
-void m6_heap_end(struct m6_heap *h, uint64_t session_start_ns)
+int m6_heap_end(struct m6_heap *h, uint64_t session_start_ns)
 {
-  if (!h->pending) return;
+  if (!h->pending) return 0;
   pthread_join(h->thread, NULL);
   take(h, session_start_ns);
+  return 1;
 }
 
-void m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns)
+int m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns)
 {
-  m6_heap_end(h, session_start_ns);
-  int error = h->last.error;
+  int new = m6_heap_end(h, session_start_ns), error = h->last.error;
+  if (h->asked_ns && now_ns < h->asked_ns + h->interval_ns) return new;
   h->live = live;
   h->asked_ns = now_ns;
   h->due_ns = now_ns + h->interval_ns;
@@ -151,4 +153,5 @@ void m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, u
   h->measure(pid, &h->got);
   take(h, session_start_ns);
   if (h->got.error && h->last.count) h->last.error = error; /* it has just ended: what was measured before stands */
+  return 1;
 }

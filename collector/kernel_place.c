@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kernel_fault.h"
+#include "stats_refuse.h"
 
 #define SHOWN 6 /* functions named when several fit */
 
@@ -206,6 +207,10 @@ static int by_pid(struct m6_place *p, pid_t pid, const char *name, char *why, si
   if (f && !files && !err) err = ferror(f) ? errno : 0;
   if (f) fclose(f);
   p->pid = pid;
+  if (err == ENOENT || err == ESRCH) {
+    snprintf(why, size, M6_NO_PROCESS, (int)pid);
+    return ESRCH;
+  }
   if (have) return choose(p, name, chosen, have, why, size);
   if (err || !files) {
     struct m6_fault fault;
@@ -267,22 +272,26 @@ int m6_place_find(const char *text, struct m6_place *p, char *why, size_t size)
   memset(p, 0, sizeof *p);
   const char *colon = strchr(text, ':');
   size_t digits = strspn(text, "0123456789");
-  if (colon && digits && digits < 10 && text + digits == colon && colon[1])
-    return by_pid(p, atoi(text), colon + 1, why, size);
-
+  uint64_t offset, pid = 0;
+  int by_number = colon && digits && text + digits == colon && colon[1];
+  if (by_number) {
+    errno = 0;
+    pid = strtoull(text, NULL, 10);
+    if (errno == 0 && pid > 0 && pid <= INT_MAX) return by_pid(p, (pid_t)pid, colon + 1, why, size);
+  }
   for (; colon; colon = strchr(colon + 1, ':')) {
     if (!colon[1] || !find_binary(text, (size_t)(colon - text), p->path)) continue;
     snprintf(p->file, sizeof p->file, "%s", p->path);
     return by_symbol(p, colon + 1, why, size);
   }
-  uint64_t offset;
   const char *plus = strrchr(text, '+');
   if (plus && parse_number(plus + 1, &offset) && find_binary(text, (size_t)(plus - text), p->path)) {
     snprintf(p->file, sizeof p->file, "%s", p->path);
     return by_offset(p, offset, why, size);
   }
   if (strchr(text, ':') || (plus && parse_number(plus + 1, &offset))) {
-    snprintf(why, size, "no file is named as %s begins", text);
+    if (by_number) snprintf(why, size, "%.*s is no process, and no file is named so", (int)digits, text);
+    else snprintf(why, size, "no file is named as %s begins", text);
     return ENOENT;
   }
   snprintf(why, size, "%s is neither BINARY:SYMBOL nor BINARY+OFFSET nor PID:SYMBOL", text);

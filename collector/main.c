@@ -1,4 +1,4 @@
-/* main.c - mach6-collector's command line. What it does is in session.h; its exit statuses are in say.h. */
+/* main.c - mach6-collector's command line. What it does is in session.h; its exit statuses are in stats_refuse.h. */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -149,6 +149,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (o->shim && o->run_token == 0) argp_error(state, "--shim goes with --run");
     if (o->frame_symbol && (o->pid == 0 || ways != 1 || o->run_token != 0))
       argp_error(state, "--frame-symbol goes with --pid: there is no shim that could be found by a name");
+    const char *shim_only = o->sessions > 1 ? "--sessions" : o->site_interval ? "--sites" : o->stay ? "--stay" : NULL;
+    if (o->frame_symbol && shim_only) argp_error(state, M6_NEEDS_SHIM, shim_only);
     if (o->frame_symbol && o->level == M6_LEVEL_MEMORY) o->level = M6_LEVEL_LITE;
     if (ways != 1) argp_error(state, "say which target: one of --pid, --name or --wait");
     if (o->session_frames != 0 && o->sessions < 2) argp_error(state, "--session-frames goes with --sessions");

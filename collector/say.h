@@ -1,28 +1,10 @@
-/* say.h - the collector's words to people: exit statuses, one message for a failure, notes on stderr.
- *
- * The table below is the documentation of the exit statuses; --help prints it.
- */
+/* say.h - the collector's words to people: one message for a failure, notes on stderr. Exit statuses are in stats_refuse.h. */
 #ifndef M6_SAY_H
 #define M6_SAY_H
 
 #include <stddef.h>
 
-/* X(name, status, meaning) */
-#define M6_EXITS(X)                                                                                                    \
-  X(OK, 0, "the session ended: by its time, by request, or with the target")                                           \
-  X(OTHER, 1, "something else failed; the message says what")                                                          \
-  X(USAGE, 2, "the command line makes no sense")                                                                       \
-  X(NO_TARGET, 3, "no such process, or none with that name")                                                           \
-  X(NOT_LOADED, 4, "the process lives, but the shim is not loaded in it")                                              \
-  X(NOT_PERMITTED, 5, "the target is another user's, or its grant allows no further session")                          \
-  X(VERSION, 6, "the shim in the target is of another version of mach6")                                               \
-  X(INVALID, 7, "the target's segment is damaged or hostile")                                                          \
-  X(CAPTURED, 8, "another collector captures this target already")                                                     \
-  X(UNATTACHABLE, 9, "a static or privileged program: no preload reaches it")                                          \
-  X(DUMP, 11, "the dump could not be written; if there was a session, it is over")
-
-#define M6_EXIT_ENUM(name, status, meaning) M6_EXIT_##name = status,
-enum m6_exit { M6_EXITS(M6_EXIT_ENUM) };
+#include "stats_refuse.h"
 
 struct m6_error {
   int status; /* enum m6_exit */

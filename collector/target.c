@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <gelf.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,142 +12,33 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "guard.h"
 #include "stats_proc.h"
-
-#define HOW_TO_LOAD "start it with LD_PRELOAD=/path/to/libmach6.so, or by `mach6 run -- PROGRAM`"
-
-/* ---- refusals ---------------------------------------------------------------------------------------------------- */
-
-/* What keeps a preload out of an executable: 1 static, 2 privileged, 0 nothing that can be seen. */
-static int unattachable(pid_t pid)
-{
-  char path[64];
-  struct stat st;
-  snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC), kind = 0;
-  if (fd < 0) return 0;
-  char capability[64];
-  if (fstat(fd, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID))) kind = 2;
-  if (fgetxattr(fd, "security.capability", capability, sizeof capability) > 0) kind = 2;
-  elf_version(EV_CURRENT);
-  Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-  size_t count = 0;
-  if (elf != NULL && elf_kind(elf) == ELF_K_ELF && elf_getphdrnum(elf, &count) == 0 && count > 0 && kind == 0) {
-    kind = 1;
-    for (size_t i = 0; i < count; i++) {
-      GElf_Phdr header;
-      if (gelf_getphdr(elf, (int)i, &header) != NULL && header.p_type == PT_INTERP) kind = 0;
-    }
-  }
-  if (elf != NULL) elf_end(elf);
-  close(fd);
-  return kind;
-}
-
-static int refuse_not_loaded(pid_t pid, struct m6_error *e)
-{
-  struct m6_proc p;
-  int error = m6_proc_read(pid, &p);
-  if (error == ESRCH) return m6_fail(e, M6_EXIT_NO_TARGET, "no process %d: check the number with `mach6 ps`", (int)pid);
-  if (error)
-    return m6_fail(e, M6_EXIT_OTHER, "cannot read /proc/%d/stat: %s; mach6 needs /proc to be sure whom it captures",
-                   (int)pid, strerror(error));
-  if (p.state == 'Z')
-    return m6_fail(e, M6_EXIT_NO_TARGET, "process %d (%s) has ended already", (int)pid,
-                   m6_plain(p.comm, sizeof p.comm));
-  const char *name = m6_plain(p.comm, sizeof p.comm);
-  switch (unattachable(pid)) {
-  case 1:
-    return m6_fail(e, M6_EXIT_UNATTACHABLE,
-                   "process %d (%s) cannot be attached: its program is statically linked, so no preload is "
-                   "loaded into it; link it dynamically",
-                   (int)pid, name);
-  case 2:
-    return m6_fail(e, M6_EXIT_UNATTACHABLE,
-                   "process %d (%s) cannot be attached: its program is setuid, setgid or has capabilities, so the "
-                   "loader ignores LD_PRELOAD; run a copy without them",
-                   (int)pid, name);
-  }
-  if (geteuid() != 0 && p.uid != geteuid() && p.euid != geteuid())
-    return m6_fail(e, M6_EXIT_NOT_PERMITTED,
-                   "process %d (%s) is another user's (uid %u): run the collector as that user or as root", (int)pid,
-                   name, p.uid);
-  return m6_fail(e, M6_EXIT_NOT_LOADED, "process %d (%s) has not loaded the shim: " HOW_TO_LOAD, (int)pid, name);
-}
+#include "stats_refuse.h"
 
 int m6_target_refuse(const struct m6_target *t, struct m6_error *e)
 {
-  const char *file = t->file;
-  switch (t->problem) {
-  case M6_TARGET_UNREADABLE:
-    if (t->error == EACCES || t->error == EPERM)
-      return m6_fail(e, M6_EXIT_NOT_PERMITTED,
-                     "process %d is another user's (uid %u): run the collector as that user or as root", (int)t->pid,
-                     t->uid);
-    return m6_fail(e, t->error == ENOENT ? M6_EXIT_NO_TARGET : M6_EXIT_OTHER, "cannot open " M6_SEGMENT_DIR "/%s: %s",
-                   file, strerror(t->error));
-  case M6_TARGET_UNFINISHED:
-    return m6_fail(e, M6_EXIT_NOT_LOADED,
-                   "the shim in process %d has not finished its segment (%s): try again, or " HOW_TO_LOAD, (int)t->pid,
-                   file);
-  case M6_TARGET_VERSION:
-    return m6_fail(e, M6_EXIT_VERSION,
-                   "process %d has loaded a shim of another version (layout %u, this collector reads %u): restart "
-                   "it with the libmach6.so that belongs to this collector",
-                   (int)t->pid, t->version, M6_LAYOUT_VERSION);
-  case M6_TARGET_STALE:
-    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s belongs to a process that is gone; `mach6 ps` removes it", file);
-  case M6_TARGET_NAMESPACE:
-    return m6_fail(e, M6_EXIT_NO_TARGET, "segment %s was made in another pid namespace: run the collector inside of it",
-                   file);
-  case M6_TARGET_INVALID:
-    return m6_fail(e, M6_EXIT_INVALID,
-                   "segment " M6_SEGMENT_DIR "/%s is not what a shim writes (size, owner or identity are wrong): "
-                   "remove it and restart the program",
-                   file);
-  }
-  return m6_fail(e, M6_EXIT_OTHER, "segment %s cannot be used", file);
+  return e->status = m6_refuse_target(t, e->text, sizeof e->text);
 }
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-static int list_targets(struct m6_target **list, size_t *count, struct m6_error *e)
-{
-  int error = m6_targets_list(list, count);
-  if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot list " M6_SEGMENT_DIR ": %s", strerror(error));
-  return 0;
-}
-
 int m6_find_pid(pid_t pid, char file[64], struct m6_error *e)
 {
-  struct m6_target *list;
-  size_t count;
-  if (list_targets(&list, &count, e)) return e->status;
-  const struct m6_target *bad = NULL;
-  int status = -1;
-  for (size_t i = 0; i < count && status < 0; i++) {
-    if (list[i].pid != pid) continue;
-    if (list[i].problem == M6_TARGET_FINE) {
-      memcpy(file, list[i].file, 64);
-      status = 0;
-    } else if (bad == NULL && list[i].problem != M6_TARGET_STALE) {
-      bad = &list[i];
-    }
-  }
-  if (status < 0) status = bad ? m6_target_refuse(bad, e) : refuse_not_loaded(pid, e);
-  free(list);
-  return status;
+  struct m6_target found;
+  e->status = m6_refuse_find(pid, &found, e->text, sizeof e->text);
+  if (e->status == 0) memcpy(file, found.file, 64);
+  return e->status;
 }
 
 int m6_find_name(const char *glob, char file[64], struct m6_error *e)
 {
   struct m6_target *list;
   size_t count, found = 0;
-  if (list_targets(&list, &count, e)) return e->status;
+  int error = m6_targets_list(&list, &count);
+  if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot list " M6_SEGMENT_DIR ": %s", strerror(error));
   char pids[256] = "";
   for (size_t i = 0; i < count; i++) {
     if (list[i].problem != M6_TARGET_FINE || fnmatch(glob, list[i].name, 0) != 0) continue;
@@ -161,7 +51,8 @@ int m6_find_name(const char *glob, char file[64], struct m6_error *e)
   if (found == 1) return 0;
   if (found > 1)
     return m6_fail(e, M6_EXIT_USAGE, "%zu targets are named '%s' (pids %s): choose one with --pid", found, glob, pids);
-  return m6_fail(e, M6_EXIT_NO_TARGET, "no target is named '%s': `mach6 ps` lists those there are; " HOW_TO_LOAD, glob);
+  return m6_fail(e, M6_EXIT_NO_TARGET, "no target is named '%s': 'mach6 ps' lists those there are; " M6_HOW_TO_LOAD,
+                 glob);
 }
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */

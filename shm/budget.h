@@ -56,6 +56,7 @@
 #define M6_PROBE_TTL_MAX_S 300
 
 #define M6_HEAP_INTERVAL_S 30 /* seconds at least between two measurements of the whole heap */
+#define M6_HEAP_FIRST_S 5     /* of a session before its first one */
 #define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */
 
 /* What mach6 itself may cost, in millionths of one core's time, or of the target's CPU time where that is more. */

@@ -235,13 +235,13 @@ static void heap_interval_and_pending(void **state)
   assert_int_equal(h.last.count, 10);
   assert_int_equal(h.last.rss, 5000);
   assert_int_equal(h.last.live, 77);
-  assert_int_equal(h.last.at_ns, 270 * S);
+  assert_int_equal(h.last.at_ns, 275 * S);
   assert_int_equal(h.last.missed, 0);
   m6_publish(&hold, 1); /* one that takes long: none beside it, and it is counted */
-  m6_heap_poll(&h, 1, 0, 1300 * S, 1000 * S);
+  m6_heap_poll(&h, 1, 0, 1305 * S, 1000 * S);
   assert_int_equal(h.pending, 1);
-  m6_heap_poll(&h, 1, 0, 1330 * S, 1000 * S);
-  m6_heap_poll(&h, 1, 0, 1360 * S, 1000 * S);
+  m6_heap_poll(&h, 1, 0, 1335 * S, 1000 * S);
+  m6_heap_poll(&h, 1, 0, 1365 * S, 1000 * S);
   assert_int_equal(h.last.missed, 2);
   m6_publish(&hold, 0);
   m6_heap_end(&h, 1000 * S);
@@ -252,36 +252,49 @@ static void fails(pid_t pid, struct m6_heap_measured *out)
   (void)pid;
   out->error = ESRCH;
 }
+static void begin(struct m6_heap *h, uint64_t now)
+{
+  m6_heap_begin(h, m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull, now * S);
+  h->measure = fake;
+}
 static void heap_at_the_end_of_a_session(void **state)
 {
   (void)state;
   static struct m6_heap h;
-  uint64_t interval = m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull;
-  m6_heap_begin(&h, interval, 2000 * S);
-  h.measure = fake;
+  begin(&h, 2000);
   measured = 0;
-  m6_heap_poll(&h, 1, 10, 2000 * S, 2000 * S);
-  m6_heap_last(&h, 1, 20, 2003 * S, 2000 * S); /* with the first one still under way: both are taken */
-  assert_int_equal(measured, 2);
-  assert_int_equal(h.last.count, 2);
-  assert_int_equal(h.last.live, 20);
-  assert_int_equal(h.last.at_ns, 3 * S);
-  /* A session that follows at once: its first one waits for the interval. */
-  m6_heap_begin(&h, interval, 2004 * S);
-  h.measure = fake;
-  m6_heap_poll(&h, 1, 30, 2004 * S, 2004 * S);
-  m6_heap_poll(&h, 1, 30, 2032 * S, 2004 * S);
-  assert_int_equal(measured, 2);
-  m6_heap_poll(&h, 1, 30, 2033 * S, 2004 * S);
-  m6_heap_end(&h, 2004 * S);
-  assert_int_equal(measured, 3);
-  assert_int_equal(h.last.at_ns, 29 * S);
-  h.measure = fails; /* it ended in that moment: the last one stands */
-  m6_heap_last(&h, 1, 40, 2040 * S, 2004 * S);
+  m6_heap_poll(&h, 1, 10, 2004 * S, 2000 * S); /* the first seconds are free of it */
+  assert_int_equal(h.pending, 0);
+  assert_int_equal(m6_heap_last(&h, 1, 20, 2004 * S, 2000 * S),
+                   1); /* a session shorter than that has its own at its end */
+  assert_int_equal(measured, 1);
   assert_int_equal(h.last.count, 1);
+  assert_int_equal(h.last.live, 20);
+  assert_int_equal(h.last.at_ns, 4 * S);
+  /* Sessions that follow at once wait for the interval, their ends, too. */
+  begin(&h, 2010);
+  m6_heap_poll(&h, 1, 30, 2020 * S, 2010 * S);
+  assert_int_equal(m6_heap_last(&h, 1, 30, 2020 * S, 2010 * S), 0);
+  assert_int_equal(measured, 1);
+  assert_int_equal(h.last.count, 0);
+  begin(&h, 2021);
+  m6_heap_poll(&h, 1, 30, 2033 * S, 2021 * S);
+  assert_int_equal(h.pending, 0);
+  m6_heap_poll(&h, 1, 30, 2034 * S, 2021 * S);
+  assert_int_equal(m6_heap_last(&h, 1, 40, 2035 * S, 2021 * S), 1); /* the one under way is taken, and is the last */
+  assert_int_equal(measured, 2);
+  assert_int_equal(h.last.live, 30);
+  assert_int_equal(h.last.at_ns, 13 * S);
+  assert_int_equal(m6_heap_last(&h, 1, 40, 2064 * S - 1, 2021 * S), 0);
+  assert_int_equal(m6_heap_last(&h, 1, 40, 2064 * S, 2021 * S), 1);
+  assert_int_equal(measured, 3);
+  assert_int_equal(h.last.live, 40);
+  h.measure = fails; /* it ended in that moment: the last one stands */
+  m6_heap_last(&h, 1, 50, 2100 * S, 2021 * S);
+  assert_int_equal(h.last.count, 2);
   assert_int_equal(h.last.error, 0);
   assert_int_equal(h.last.rss, 5000);
-  assert_int_equal(h.last.live, 30);
+  assert_int_equal(h.last.live, 40);
 }
 static void heap_text(void **state)
 {

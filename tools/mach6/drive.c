@@ -35,40 +35,6 @@ struct options {
   int takes_file;
 };
 
-/* ---- whom it is about ---------------------------------------------------------------------------------------------- */
-
-/* The newest image of the process. 0, or an exit status after a message. */
-static int find(pid_t pid, struct m6_target *out)
-{
-  struct m6_target *list;
-  size_t count;
-  int error = m6_targets_list(&list, &count), problem = -1;
-  if (error) return say("cannot list " M6_SEGMENT_DIR ": %s", strerror(error)), EXIT_OTHER;
-  for (size_t i = 0; i < count; i++) {
-    if (list[i].pid != pid) continue;
-    if (list[i].problem == M6_TARGET_FINE) {
-      *out = list[i];
-      free(list);
-      return 0;
-    }
-    if (problem < 0 && list[i].problem != M6_TARGET_STALE) problem = (int)list[i].problem;
-  }
-  free(list);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d", (int)pid);
-  if (problem == M6_TARGET_UNREADABLE)
-    return say("process %d is another user's: ask as that user, or as root", (int)pid), EXIT_DENIED;
-  if (problem == M6_TARGET_VERSION)
-    return say("process %d has loaded a shim of another version of mach6 than this one (%s)", (int)pid, MACH6_VERSION),
-           EXIT_VERSION;
-  if (problem >= 0) return say("the segment of process %d is not what a shim writes", (int)pid), EXIT_DAMAGED;
-  if (access(path, F_OK) != 0)
-    return say("there is no process %d; 'mach6 ps' lists those that can be captured", (int)pid), EXIT_NO_PROCESS;
-  return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with LD_PRELOAD=libmach6.so",
-             (int)pid),
-         EXIT_NOT_LOADED;
-}
-
 /* ---- its collector -------------------------------------------------------------------------------------------------- */
 
 /* A connection to it; or -errno, and ENOENT when there is none. */
@@ -242,7 +208,7 @@ static int options(int argc, char **argv, const struct argp *argp, const char *n
   argv[0] = (char *)name;
   argp_err_exit_status = EXIT_USAGE;
   argp_parse(argp, argc, argv, 0, NULL, o);
-  return find(o->pid, t);
+  return explain_find(o->pid, t);
 }
 
 int m6_on(int argc, char **argv)
@@ -285,7 +251,7 @@ int m6_off(int argc, char **argv)
   int status = options(argc, argv, &argp, "mach6 off", &o, &t);
   if (status) return status;
   int fd = reach((pid_t)t.collector_pid);
-  if (fd == -ENOENT && t.collector_pid == 0) return say("nobody captures process %d", (int)t.pid), EXIT_NO_CAPTURE;
+  if (fd == -ENOENT && t.collector_pid == 0) return explain_no_capture(&t);
   if (fd < 0) return unreachable(&t, -fd);
   return command(&t, fd, "off");
 }
@@ -319,9 +285,7 @@ int m6_dump(int argc, char **argv)
   snprintf(name, sizeof name, "mach6-%d.dump", (int)o.pid);
   if (!absolute(o.file ? o.file : name, path)) return say("%s: %s", o.file, strerror(errno)), EXIT_OTHER;
   int fd = reach((pid_t)t.collector_pid);
-  if (fd == -ENOENT && t.collector_pid == 0)
-    return say("nobody captures process %d: start a session with 'mach6 on %d'", (int)t.pid, (int)t.pid),
-           EXIT_NO_CAPTURE;
+  if (fd == -ENOENT && t.collector_pid == 0) return explain_no_capture(&t);
   if (fd < 0) return unreachable(&t, -fd);
   snprintf(text, sizeof text, "dump %s", path);
   return command(&t, fd, text);

@@ -218,6 +218,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case ARGP_KEY_END:
     if (!o->argv) argp_error(state, "which program?  mach6 run -- ./game its arguments");
     if (o->session_frames && !o->sessions) argp_error(state, "--session-frames goes with --sessions");
+    const char *shim_only = o->sessions && strtoul(o->sessions, NULL, 10) > 1 ? "--sessions"
+                            : o->sites                                        ? "--sites"
+                                                                              : NULL;
+    if (o->frame_symbol && shim_only) argp_error(state, M6_NEEDS_SHIM, shim_only);
     if (o->frame_symbol && !o->level) o->level = "lite";
     if (o->frame_symbol && strcmp(o->level, "memory") == 0)
       argp_error(state, "--frame-symbol is without the shim, so there is no level memory: lite or full");

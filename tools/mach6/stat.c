@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "../../collector/mach6_stats.h"
-#include "../../collector/stats_targets.h"
 #include "../../shm/clock.h"
 #include "../../shm/layout.h"
 #include "../../shm/snapshot.h"
@@ -104,41 +103,17 @@ static pid_t resolve(const char *who, int *status)
   return best;
 }
 
-/* Has it had all the sessions that it grants? */
-static int used_up(pid_t pid)
-{
-  struct m6_target *list;
-  size_t count;
-  int over = 0;
-  if (m6_targets_list(&list, &count) != 0) return 0;
-  for (size_t i = 0; i < count; i++)
-    over |= list[i].pid == pid && list[i].problem == M6_TARGET_FINE && list[i].state != M6_COLLECTING &&
-            list[i].sessions_started >= list[i].sessions_allowed;
-  free(list);
-  return over;
-}
-
 /* What went wrong, in words that say what to do, and its exit status. */
 static int explain(pid_t pid, int error)
 {
+  struct m6_target t;
+  int status;
   switch (error) {
-  case MACH6_ENOTFOUND:
-    if (!lives(pid)) return say("there is no process %d", (int)pid), EXIT_NO_PROCESS;
-    if (used_up(pid))
-      return say(
-               "the session of process %d is over, and it grants no other: start it with MACH6_SESSIONS=2 for two, and "
-               "keep the report with 'mach6-collector --out FILE'",
-               (int)pid),
-             EXIT_NO_CAPTURE;
-    if (has_file(M6_SEGMENT_PREFIX, pid))
-      return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid),
-             EXIT_NO_CAPTURE;
-    return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with libmach6.so in "
-               "LD_PRELOAD",
-               (int)pid),
-           EXIT_NOT_LOADED;
+  case MACH6_ENOTFOUND: status = explain_find(pid, &t); return status ? status : explain_no_capture(&t);
   case MACH6_EPERM:
-    return say("process %d is another user's: ask as that user, or as root (sudo mach6 stat %d)", (int)pid, (int)pid),
+    return say("the live stats of process %d are another user's: say this as that user, or as root (sudo mach6 stat "
+               "%d)",
+               (int)pid, (int)pid),
            EXIT_DENIED;
   case MACH6_EVERSION:
     return say("process %d is captured by another version of mach6 than this one (%s): use the mach6 that came with "

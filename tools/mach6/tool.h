@@ -5,6 +5,7 @@
  *              launch.c (processes) and save.c (files)
  *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading) and dump_options.c; export_*.c are
  *              formats; compare.c, compare_runs.c and rank.c the statistics behind diff and diff_runs.c
+ *   explain.c  why a process cannot be captured or shown
  *   doctor.c probe.c  commands on the kernel side; doctor_probes.c has what doctor tries
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
@@ -15,17 +16,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* One table of exit statuses; the manual page mach6(1) repeats it. 1 to 9 mean what they mean for mach6-collector. */
+#include "../../collector/stats_refuse.h"
+
+/* One table of exit statuses; the manual page mach6(1) repeats it. 1 to 9 are mach6-collector's, whose words they come with. */
 enum m6_status {
   EXIT_FINE = 0,
-  EXIT_OTHER = 1,        /* ps, stat: anything that has no number of its own */
-  EXIT_USAGE = 2,        /* wrong use, but for run's; a dump that is not there */
-  EXIT_NO_PROCESS = 3,   /* no such process, or none of that name */
-  EXIT_NOT_LOADED = 4,   /* it lives, but the shim is not in it */
-  EXIT_DENIED = 5,       /* another user's */
-  EXIT_VERSION = 6,      /* another version of mach6 */
-  EXIT_DAMAGED = 7,      /* not what a collector writes; of a dump, what could be saved was used */
-  EXIT_NO_CAPTURE = 10,  /* the shim is in it, but nobody captures it */
+  EXIT_OTHER = M6_EXIT_OTHER,           /* ps, stat: anything that has no number of its own */
+  EXIT_USAGE = M6_EXIT_USAGE,           /* wrong use, but for run's; a dump that is not there */
+  EXIT_NO_PROCESS = M6_EXIT_NO_TARGET,  /* no such process, or none of that name */
+  EXIT_NOT_LOADED = M6_EXIT_NOT_LOADED, /* it lives, but the shim is not in it */
+  EXIT_DENIED = M6_EXIT_NOT_PERMITTED,  /* another user's, or it grants nothing */
+  EXIT_VERSION = M6_EXIT_VERSION,       /* another version of mach6 */
+  EXIT_DAMAGED = M6_EXIT_INVALID, /* not what a shim or a collector writes; of a dump, what could be saved was used */
+  EXIT_UNREACHED = M6_EXIT_UNATTACHABLE, /* a program that no preload reaches */
+  EXIT_NO_CAPTURE = 10,                  /* the shim is in it, but nobody captures it */
   EXIT_RUN_FAILED = 125, /* run: mach6 itself failed, wrong use included; else it is the program's own status */
   EXIT_NOT_EXECUTABLE = 126,
   EXIT_NOT_FOUND = 127,
@@ -48,6 +52,10 @@ int m6_probe(int argc, char **argv);
 
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* explain.c, each with a message when its status is not 0: the newest image of a process; that nobody captures this one. */
+int explain_find(pid_t pid, struct m6_target *out);
+int explain_no_capture(const struct m6_target *t);
 
 /* Makes /proc/self/cmdline empty, in a process that shall not be found by the command's name. */
 void tool_hide_arguments(void);
