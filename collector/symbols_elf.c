@@ -6,6 +6,7 @@
 #include "symbols_elf.h"
 #include "hash_free.h"
 #include "symbols_debug.h"
+#include "symbols_debuginfod.h"
 #include "symbols_index.h"
 
 #include <dwarf.h>
@@ -37,11 +38,41 @@ struct m6_elf {
   char *path, *debug_file;
   char root[64];
   char build_id[M6_BUILD_ID_TEXT];
+  enum { ASKS_UNKNOWN, ASKS_NO, ASKS_YES } asks; /* debuginfod, as there is no debug information here */
+  int fetched;                                   /* its debug file is debuginfod's */
   struct unit *units;
   struct m6_sym_index *index; /* NULL: not asked yet */
 };
 
 /* ---- separate debug files --------------------------------------------------------------------------------------- */
+
+static int has_dwarf(Elf *elf)
+{
+  size_t names;
+  if (elf_getshdrstrndx(elf, &names)) return 0;
+  for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+    GElf_Shdr h;
+    const char *name = gelf_getshdr(scn, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+    if (name && (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"))) return h.sh_type != SHT_NOBITS;
+  }
+  return 0;
+}
+
+int m6_elf_pending(struct m6_elf *e)
+{
+  if (!m6_debuginfod_on()) return 0;
+  if (e->asks == ASKS_UNKNOWN) {
+    GElf_Word crc = 0;
+    const char *link = dwelf_elf_gnu_debuglink(e->elf, &crc);
+    struct m6_debug_of of = {e->path, e->root, e->build_id, link, crc};
+    char *found = NULL;
+    int fd = !e->build_id[0] || has_dwarf(e->elf) ? 0 : m6_debug_local(&of, &found);
+    e->asks = fd < 0 ? ASKS_YES : ASKS_NO;
+    if (found) close(fd);
+    free(found);
+  }
+  return e->asks == ASKS_YES && m6_debuginfod_pending(e->build_id);
+}
 
 /* elfutils asks for the file that dwz put common parts into by the same call: then link is that one's name, and the id stands in
  * the DWARF that was opened just now. */
@@ -63,11 +94,16 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 {
   (void)module, (void)name, (void)base, (void)file;
   struct m6_elf *e = *user;
-  char shared_id[M6_BUILD_ID_TEXT];
+  char path[4096], shared_id[M6_BUILD_ID_TEXT];
   struct m6_debug_of of = {e->path, e->root, e->build_id, link, crc};
   int shared = is_shared_part(e, link, shared_id);
   if (shared) of.build_id = shared_id, of.link = NULL; /* by its name libdw itself looks for it */
   int fd = m6_debug_local(&of, found);
+  if (fd < 0 && (shared ? e->fetched : !has_dwarf(e->elf)) && m6_debuginfod_path(of.build_id, path, sizeof path) &&
+      (fd = m6_debug_try(&of, path)) >= 0) {
+    *found = strdup(path);
+    e->fetched = 1;
+  }
   if (fd < 0 || shared) return fd;
   free(e->debug_file);
   e->debug_file = *found ? strdup(*found) : NULL;
