@@ -104,9 +104,10 @@ static void *work(void *arg)
       continue;
     }
     uint32_t stack = n->queue[n->done];
+    struct m6_symbols *symbols = n->symbols;
     pthread_mutex_unlock(&n->lock);
-    int later = is_pending(n->symbols, n->stacks->list[stack]);
-    char *text = later ? NULL : text_of(n->symbols, n->stacks->list[stack]);
+    int later = is_pending(symbols, n->stacks->list[stack]);
+    char *text = later ? NULL : text_of(symbols, n->stacks->list[stack]);
     if (text) m6_publish(&n->text[stack], text);
     pthread_mutex_lock(&n->lock);
     if (later) look_again(n);
