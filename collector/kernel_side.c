@@ -195,6 +195,7 @@ static void sampled(void *arg, const struct m6_sample *s)
   uint32_t n;
   const uint64_t *ip = m6_samples_stack(k->samples, s->user, &n);
   if (n && k->symbols && !k->uncovered && !m6_symbols_covers(k->symbols, ip[0])) k->uncovered = 1;
+  if (k->symbols) m6_symbols_ask(k->symbols, ip, n); /* names come at the end */
   if (k->join) m6_join_add(k->join, s);
   struct m6_kernel_thread *t = take_place(&k->seen, s->tid);
   if (t) t->samples += s->weight;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernel_side.h"
+#include "symbols_debuginfod.h"
 #include "utf8.h"
 
 #define NAMING_NS 8000000000ull /* mach6 run waits 20 s for a report: what is not named by then stays without names */
@@ -244,6 +245,7 @@ static void put_samples(struct m6_kernel_view *v, int final)
   v->head.samples_in_presents = k->in_presents;
   v->head.samples_elsewhere = k->elsewhere;
   if (!final || k->symbols == NULL || (k->profile = m6_profile_new(k->symbols)) == NULL) return;
+  m6_debuginfod_settle();
   v->naming_ns = m6_monotonic_ns();
   m6_samples_totals(k->samples, add_total, v);
   put_functions(v);

@@ -2,14 +2,18 @@
 #include "kernel_symbol.h"
 
 #include <dlfcn.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "symbols_debug.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
@@ -88,17 +92,38 @@ static void file_close(struct file *f)
 }
 #define AUTO_FILE __attribute__((cleanup(file_close))) struct file
 
+/* Not elfutils' own, which asks debuginfod. */
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
+                          const char *link, GElf_Word crc, char **found)
+{
+  (void)user, (void)name, (void)base;
+  GElf_Addr bias;
+  Elf *elf = dwfl_module_getelf(module, &bias);
+  char path[PATH_MAX], build_id[M6_BUILD_ID_TEXT];
+  const void *bits = NULL;
+  ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &bits) : -1;
+  m6_debug_hex(bits, n, build_id);
+  if (!file) return -1;
+  struct m6_debug_of of = {
+    .path = realpath(file, path) ? path : file, .root = "", .build_id = build_id, .link = link, .crc = crc};
+  return m6_debug_local(&of, found);
+}
+static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **found, Elf **elf)
+{
+  (void)module, (void)user, (void)name, (void)base, (void)found, (void)elf;
+  return -1; /* it was given when the module was reported */
+}
+
 static int file_open(struct file *f, const char *path)
 {
   static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .find_elf = find_elf,
+    .find_debuginfo = find_debuginfo,
     .section_address = dwfl_offline_section_address,
   };
   *f = (struct file){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
-  unsetenv("DEBUGINFOD_URLS");
   f->dwfl = dwfl_begin(&callbacks);
   if (!f->dwfl) {
     close(fd);

@@ -1,8 +1,8 @@
 /* kernel_symbol.h - functions of an ELF file by name: the names of .symtab, of .dynsym, of minidebuginfo, and of a debug file
  * that a build-id or a debug link leads to; mangled, or demangled with or without parameters.
  *
- * Calls libdw (elfutils), and __cxa_demangle of the C++ runtime when that is installed. Never asks the network: debuginfod is
- * switched off in this process (DEBUGINFOD_URLS is unset).
+ * Calls libdw (elfutils), symbols_debug.h, and __cxa_demangle of the C++ runtime when that is installed. Never asks the network, whatever
+ * DEBUGINFOD_URLS says: a name is looked for in every file of a process.
  */
 #ifndef M6_KERNEL_SYMBOL_H
 #define M6_KERNEL_SYMBOL_H

@@ -10,6 +10,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "site_publish.h"
+#include "symbols_debuginfod.h"
 
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
@@ -69,6 +70,8 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
 {
   m6_image_look(i);
   int final = kind == M6_SNAPSHOT_FINAL;
+  /* Another image may be collecting while one that has ended is shown. */
+  m6_debuginfod_patience(state->state == M6_COLLECTING ? -1 : final ? M6_DEBUGINFOD_END_MS : 0);
   m6_calibrate_poll(&o->calibration, final ? 100 : 0);
   if (i->kernel) i->kernel->measured = o->calibration.kernel;
   if (final) m6_kernel_stop(i->kernel);
@@ -138,8 +141,22 @@ void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m
   if (final) m6_outlets_dump_final(o);
 }
 
+/* What the user asked for by DEBUGINFOD_URLS and did not get. */
+static void end_debuginfod(void)
+{
+  int error;
+  uint32_t missed = m6_debuginfod_close(&error);
+  if (missed)
+    m6_say(M6_NORMAL, "debuginfod (DEBUGINFOD_URLS): %u debug file%s could not be had: %s", missed,
+           missed == 1 ? "" : "s",
+           error == ELIBACC ? "libdebuginfod.so.1 cannot be loaded; Debian has it in libdebuginfod1"
+           : error          ? strerror(error)
+                            : "still on the way when the report was made");
+}
+
 void m6_outlets_close(struct m6_outlets *o)
 {
+  end_debuginfod();
   m6_command_close(&o->commands);
   m6_outlets_dump_end(o);
   free(o->dumps.block);

@@ -8,13 +8,16 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../shm/order.h"
+#include "symbols_debuginfod.h"
 
 #define NAMES 48         /* functions of one stack */
 #define STACK_TEXT 3800u /* bytes of its text */
 #define NICE 5
+#define AGAIN_MS 50
 
 struct m6_site_names {
   const struct m6_site_stacks *stacks;
@@ -68,12 +71,31 @@ static char *text_of(struct m6_symbols *symbols, const struct m6_site_stacked *k
   return strndup(text, whole);
 }
 
+/* Is a file of it still to come from debuginfod? All of them are asked for. */
+static int is_pending(struct m6_symbols *symbols, const struct m6_site_stacked *k)
+{
+  int pending = 0;
+  for (uint32_t i = 0; i < k->count; i++) pending |= m6_symbols_place_pending(symbols, k->place[i]);
+  return pending;
+}
+
 /* ---- the thread ------------------------------------------------------------------------------------------------------------------- */
+
+/* In a while; at once when it is to stop. Under the lock. */
+static void look_again(struct m6_site_names *n)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += AGAIN_MS * 1000000;
+  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+  if (!n->stop) pthread_cond_timedwait(&n->more, &n->lock, &until);
+}
 
 static void *work(void *arg)
 {
   struct m6_site_names *n = arg;
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+  m6_debuginfod_hasty();
   pthread_mutex_lock(&n->lock);
   while (!n->stop) {
     if (n->done == n->asked) {
@@ -82,11 +104,14 @@ static void *work(void *arg)
       continue;
     }
     uint32_t stack = n->queue[n->done];
+    struct m6_symbols *symbols = n->symbols;
     pthread_mutex_unlock(&n->lock);
-    char *text = text_of(n->symbols, n->stacks->list[stack]);
+    int later = is_pending(symbols, n->stacks->list[stack]);
+    char *text = later ? NULL : text_of(symbols, n->stacks->list[stack]);
     if (text) m6_publish(&n->text[stack], text);
     pthread_mutex_lock(&n->lock);
-    n->done++;
+    if (later) look_again(n);
+    else n->done++;
   }
   pthread_mutex_unlock(&n->lock);
   return NULL;

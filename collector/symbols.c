@@ -5,6 +5,7 @@
  */
 #include "symbols_parts.h"
 #include "hash_free.h"
+#include "symbols_debuginfod.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -166,6 +167,25 @@ int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, stru
   }
   for (int i = 0; i < k->count && i < most; i++) out[i] = k->name[i];
   return k->count < most ? k->count : most;
+}
+
+void m6_symbols_ask(struct m6_symbols *y, const uint64_t *ip, uint32_t n)
+{
+  for (uint32_t i = 0; m6_debuginfod_on() && i < n; i++) {
+    const struct m6_sym_range *r = m6_sym_range_at(y, ip[i]);
+    if (!r || !r->file || r->file->asked) continue;
+    r->file->asked = 1;
+    struct m6_elf *elf = m6_sym_elf(y, r->file);
+    if (elf) m6_elf_pending(elf);
+  }
+}
+
+int m6_symbols_place_pending(struct m6_symbols *y, struct m6_sym_place place)
+{
+  struct m6_elf *elf = place.file && m6_debuginfod_on()
+                         ? m6_sym_names_elf(y, (struct m6_sym_file *)(uintptr_t)place.file)
+                         : NULL;
+  return elf && m6_elf_pending(elf);
 }
 
 int m6_symbols_covers(const struct m6_symbols *y, uint64_t address)

@@ -77,6 +77,11 @@ struct m6_sym_place {
 };
 struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t address, unsigned int flags);
 int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most);
+/* Separate debug files that only debuginfod has (symbols_debuginfod.h: only with DEBUGINFOD_URLS) are waited for by whoever asks for
+ * names. So that nobody has to: ask beforehand for those of a stack's files, which waits for nothing, and as the thread that
+ * asks for a place's names whether its file's is still to come. */
+void m6_symbols_ask(struct m6_symbols *y, const uint64_t *ip, uint32_t n);
+int m6_symbols_place_pending(struct m6_symbols *y, struct m6_sym_place place);
 /* Innermost first; at least one. */
 int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags, struct m6_sym_name *out, int most);
 /* All modules, in no order; reads the build-ids of those that were not needed so far. */

@@ -5,17 +5,17 @@
  */
 #include "symbols_elf.h"
 #include "hash_free.h"
+#include "symbols_debug.h"
+#include "symbols_debuginfod.h"
 #include "symbols_index.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uthash.h>
 
@@ -37,57 +37,56 @@ struct m6_elf {
   Elf *elf;
   char *path, *debug_file;
   char root[64];
-  char build_id[130];
+  char build_id[M6_BUILD_ID_TEXT];
+  enum { ASKS_UNKNOWN, ASKS_NO, ASKS_YES } asks; /* debuginfod, as there is no debug information here */
+  int fetched;                                   /* its debug file is debuginfod's */
   struct unit *units;
   struct m6_sym_index *index; /* NULL: not asked yet */
 };
 
 /* ---- separate debug files --------------------------------------------------------------------------------------- */
 
-/* The CRC of .gnu_debuglink: CRC-32 as in IEEE 802.3, over the whole file. */
-static int crc_matches(int fd, uint32_t want)
+static int has_dwarf(Elf *elf)
 {
-  uint32_t table[256], crc = ~0u;
-  for (uint32_t i = 0; i < 256; i++) {
-    uint32_t c = i;
-    for (int k = 0; k < 8; k++) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
-    table[i] = c;
+  size_t names;
+  if (elf_getshdrstrndx(elf, &names)) return 0;
+  for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+    GElf_Shdr h;
+    const char *name = gelf_getshdr(scn, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+    if (name && (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"))) return h.sh_type != SHT_NOBITS;
   }
-  unsigned char buffer[16384];
-  off_t at = 0;
-  for (ssize_t n; (n = pread(fd, buffer, sizeof buffer, at)) > 0; at += n)
-    for (ssize_t i = 0; i < n; i++) crc = table[(crc ^ buffer[i]) & 255] ^ crc >> 8;
-  return ~crc == want;
+  return 0;
 }
 
-static void hex(const void *bits, ssize_t n, char *out, size_t room)
+int m6_elf_pending(struct m6_elf *e)
 {
-  const unsigned char *b = bits;
-  *out = 0;
-  for (ssize_t i = 0; i < n && (size_t)(2 * i + 3) <= room; i++) snprintf(out + 2 * i, 3, "%02x", b[i]);
+  if (!m6_debuginfod_on()) return 0;
+  if (e->asks == ASKS_UNKNOWN) {
+    GElf_Word crc = 0;
+    const char *link = dwelf_elf_gnu_debuglink(e->elf, &crc);
+    struct m6_debug_of of = {e->path, e->root, e->build_id, link, crc};
+    char *found = NULL;
+    int fd = !e->build_id[0] || has_dwarf(e->elf) ? 0 : m6_debug_local(&of, &found);
+    e->asks = fd < 0 ? ASKS_YES : ASKS_NO;
+    if (found) close(fd);
+    free(found);
+  }
+  return e->asks == ASKS_YES && m6_debuginfod_pending(e->build_id);
 }
 
-static int same_build(int fd, const char *build_id)
+/* elfutils asks for the file that dwz put common parts into by the same call: then link is that one's name, and the id stands in
+ * the DWARF that was opened just now. */
+static int is_shared_part(struct m6_elf *e, const char *link, char *build_id)
 {
-  char found[130] = "";
-  Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-  const void *bits;
-  ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &bits) : -1;
-  if (n > 0) hex(bits, n, found, sizeof found);
-  elf_end(elf);
-  return found[0] && !strcmp(found, build_id);
-}
-
-/* An opened file that is this file's debug information, or -1. */
-static int try_debug(const struct m6_elf *e, const char *path, uint32_t crc)
-{
-  struct stat st;
-  if (stat(path, &st) || !S_ISREG(st.st_mode)) return -1;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0) return -1;
-  if (e->build_id[0] ? same_build(fd, e->build_id) : crc_matches(fd, crc)) return fd;
-  close(fd);
-  return -1;
+  GElf_Word crc;
+  GElf_Addr bias;
+  const char *own = dwelf_elf_gnu_debuglink(e->elf, &crc), *name;
+  const void *bits = NULL;
+  if (!link || (own && !strcmp(own, link))) return 0;
+  Dwarf *dwarf = dwfl_module_getdwarf(e->module, &bias);
+  ssize_t n = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &bits) : -1;
+  m6_debug_hex(bits, n, build_id);
+  return 1;
 }
 
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
@@ -95,27 +94,19 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 {
   (void)module, (void)name, (void)base, (void)file;
   struct m6_elf *e = *user;
-  char path[4096];
-  const char *slash = strrchr(e->path, '/');
-  int directory = slash ? (int)(slash - e->path) : 0, fd = -1;
-  static const char *const by_link[] = {"%s%.*s/%s", "%s%.*s/.debug/%s", "%s/usr/lib/debug%.*s/%s"};
-  /* The target's file system first, then this one's. */
-  for (int host = 0; host < 2 && fd < 0; host++) {
-    const char *root = host ? "" : e->root;
-    if (host && !e->root[0]) break;
-    if (e->build_id[0]) {
-      snprintf(path, sizeof path, "%s/usr/lib/debug/.build-id/%.2s/%s.debug", root, e->build_id, e->build_id + 2);
-      fd = try_debug(e, path, 0);
-    }
-    for (size_t i = 0; i < sizeof by_link / sizeof *by_link && fd < 0 && link && link[0] != '/'; i++) {
-      snprintf(path, sizeof path, by_link[i], root, directory, e->path, link);
-      fd = try_debug(e, path, crc);
-    }
+  char path[4096], shared_id[M6_BUILD_ID_TEXT];
+  struct m6_debug_of of = {e->path, e->root, e->build_id, link, crc};
+  int shared = is_shared_part(e, link, shared_id);
+  if (shared) of.build_id = shared_id, of.link = NULL; /* by its name libdw itself looks for it */
+  int fd = m6_debug_local(&of, found);
+  if (fd < 0 && (shared ? e->fetched : !has_dwarf(e->elf)) && m6_debuginfod_path(of.build_id, path, sizeof path) &&
+      (fd = m6_debug_try(&of, path)) >= 0) {
+    *found = strdup(path);
+    e->fetched = 1;
   }
-  if (fd < 0) return -1;
+  if (fd < 0 || shared) return fd;
   free(e->debug_file);
-  e->debug_file = strdup(path);
-  *found = strdup(path);
+  e->debug_file = *found ? strdup(*found) : NULL;
   return fd;
 }
 
@@ -149,9 +140,9 @@ struct m6_elf *m6_elf_open(int fd, const char *path, const char *root)
   void **user;
   dwfl_module_info(e->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
   *user = e;
-  const void *bits;
+  const void *bits = NULL;
   ssize_t n = dwelf_elf_gnu_build_id(e->elf, &bits);
-  if (n > 0) hex(bits, n, e->build_id, sizeof e->build_id);
+  m6_debug_hex(bits, n, e->build_id);
   return e;
 }
 

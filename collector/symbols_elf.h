@@ -1,10 +1,12 @@
 /* symbols_elf.h - names for the addresses of one ELF file: symbols, inlined functions, files and lines.
  *
  * Addresses here are the file's own (p_vaddr), so that what is found does not depend on where it was mapped.
- * Sources, best first: DWARF of the file or of its separate debug file (found by build-id, or by .gnu_debuglink with its
- * CRC), .symtab, .gnu_debugdata (the compressed small table that stripped distributions ship), .dynsym. elfutils reads all.
+ * Sources, best first: DWARF of the file or of its separate debug file (symbols_debug.h says where that is looked for), .symtab,
+ * .gnu_debugdata (the compressed small table that stripped distributions ship), .dynsym. elfutils reads all.
  * What has no name is told apart by function all the same (symbols_eh.c).
- * No network: debuginfod is never asked.
+ * The network: debuginfod, only when DEBUGINFOD_URLS is set and neither the file nor this machine has the debug information
+ * (symbols_debuginfod.h). m6_elf_names then waits for it, as patience allows; nothing else here does, and who may not wait asks
+ * m6_elf_pending first.
  * Promise: a symbol is named only when the address lies inside it; a stripped gap has no name, never its neighbour's.
  * Caller: symbols.c. One thread. A file that shrinks while it is read raises SIGBUS, as for every reader by mmap.
  */
@@ -32,7 +34,8 @@ const char *m6_elf_build_id(struct m6_elf *e); /* lower-case hex; "" when it has
 const char *m6_elf_debug_file(
   struct m6_elf *e); /* the separate debug file; NULL when there is none, or none was needed yet */
 int m6_elf_vaddr(struct m6_elf *e, uint64_t offset,
-                 uint64_t *vaddr); /* of a byte of the file; 0 when it is in no segment */
+                 uint64_t *vaddr);    /* of a byte of the file; 0 when it is in no segment */
+int m6_elf_pending(struct m6_elf *e); /* asks debuginfod, if at all, and does not wait: is the file still to come? */
 /* Innermost first; number of them. At least one entry, whose function may be NULL. */
 int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
 /* Can the instruction before vaddr be a call? 1 also where this is not known (other architectures, no text). */

@@ -32,7 +32,7 @@ struct m6_sym_file {
   const char *module; /* interned base name */
   int fd;             /* until it is opened as ELF; then -1 */
   int kept_fd;        /* the same, and after that too, while elf is open */
-  int tried, names_tried;
+  int tried, names_tried, asked;
   struct m6_elf *elf;
   struct m6_elf *names; /* a second one, for a thread that names places while another unwinds */
   enum m6_sym_source source;

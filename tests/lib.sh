@@ -15,6 +15,7 @@
 # Nothing here exits on its own, but for skip_all and a broken set-up.
 set -u
 export LC_ALL=C.UTF-8
+unset DEBUGINFOD_URLS # some distributions set it for everybody: a test that wants a server has its own
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 B=${MACH6_BUILD:-$TOP/build}

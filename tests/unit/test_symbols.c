@@ -1,5 +1,6 @@
 /* test_symbols.c - names, table and folded stacks of this very process, whose addresses, lines and build are known; and foreign bytes. */
 /* links: collector/symbols.c collector/symbols_maps.c collector/symbols_tables.c collector/symbols_elf.c collector/symbols_eh.c collector/symbols_index.c collector/symbols_unwind.c collector/profile.c -ldw -lelf -liberty */
+/* links: collector/symbols_debug.c collector/symbols_debuginfod.c */
 /* flags: -fno-omit-frame-pointer -fno-optimize-sibling-calls */
 #include <setjmp.h>
 #include <stdarg.h>
