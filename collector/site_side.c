@@ -190,6 +190,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   is.deaths_lost = m6_peek(&h->deaths_lost);
   is.maps = m6_peek(&h->maps);
   is.maps_dropped = m6_peek(&h->maps_dropped);
+  is.dropped_bytes = m6_peek(&h->dropped_bytes);
+  is.maps_dropped_bytes = m6_peek(&h->maps_dropped_bytes);
   if (!s->based) {
     s->based = 1;
     if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
@@ -199,6 +201,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
   s->counts.maps = is.maps - s->base.maps;
   s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
+  s->counts.dropped_bytes = is.dropped_bytes - s->base.dropped_bytes;
+  s->counts.maps_dropped_bytes = is.maps_dropped_bytes - s->base.maps_dropped_bytes;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
   uint64_t lost = s->counts.deaths_lost + s->sites.early_lost + s->maps.early_lost;
   if (s->queued == 0 && (lost != s->deaths_checked || rest)) {

@@ -23,6 +23,7 @@ struct m6_site_counts {                   /* of stacks */
   uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
   uint64_t maps, maps_dropped;
+  uint64_t dropped_bytes, maps_dropped_bytes; /* what those stand for, at most */
 };
 
 struct m6_site_side;

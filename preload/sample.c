@@ -326,8 +326,10 @@ static void put(struct m6_thread *t, struct m6_site_head *h, uint64_t key, uint6
 static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
 {
   uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
-  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) m6_shared_add(&h->dropped, 1);
-  else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
+  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) {
+    m6_shared_add(&h->dropped, 1);
+    m6_shared_add(&h->dropped_bytes, m6_site_stands_for(bytes, interval));
+  } else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
 }
 
 /* An allocator may map with its lock held: nobody enters here, a thread without a ring (or in a new session) goes without. */
@@ -340,8 +342,10 @@ void m6_site_mapping(const void *p, uint64_t bytes, int tracked)
   struct m6_site_head *h = head();
   if (h) {
     uint64_t number = m6_shared_add(&h->maps, 1), address = (uintptr_t)p | M6_SITE_MAPPED;
-    if (t->session != now || !t->producer.records || !room(t, M6_SITE_UNITS)) m6_shared_add(&h->maps_dropped, 1);
-    else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
+    if (t->session != now || !t->producer.records || !room(t, M6_SITE_UNITS)) {
+      m6_shared_add(&h->maps_dropped, 1);
+      m6_shared_add(&h->maps_dropped_bytes, bytes);
+    } else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
   }
   errno = e;
 }

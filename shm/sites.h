@@ -55,6 +55,11 @@ static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
 }
 static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_ADDRESS_SHIFT << 3; }
 static inline int m6_site_is_mapping(uint64_t key) { return (m6_site_address(key) & M6_SITE_MAPPED) != 0; }
+/* Bytes that a sample stands for at most: s / (1 - exp(-s / interval)) <= s + interval; all of it, where every block is one. */
+static inline uint64_t m6_site_stands_for(uint64_t bytes, uint32_t interval)
+{
+  return interval > 1 ? bytes + interval : bytes;
+}
 /* Only such addresses have a key that leads back to them, and is not 0. */
 static inline int m6_site_can_key(uint64_t address) { return address >> 48 == 0 && (address & 7) == 0 && address != 0; }
 
@@ -75,7 +80,9 @@ struct m6_site_head {                     /* one page */
   uint64_t deaths_lost;
   uint64_t maps; /* mappings that were made; also the next one's number */
   uint64_t maps_dropped;
-  uint8_t page_free[4096 - 128 - 56];
+  uint64_t dropped_bytes; /* what the dropped ones stand for, at most: m6_site_stands_for */
+  uint64_t maps_dropped_bytes;
+  uint8_t page_free[4096 - 128 - 72];
 };
 
 struct m6_site_stack { /* what a stack's first granule begins with */
