@@ -2,12 +2,11 @@
  *
  * The shim samples bytes as a Poisson process (preload/poisson.h): a block of s bytes is taken with probability
  * 1 - exp(-s / interval). What it writes:
- *   - two records in the thread's own ring: M6_REC_SITE and one M6_REC_CONTINUED, committed by the first one's stamp. They
- *     stand where the thread was: between the marks and dones that it lies between.
- *         SITE       clock, live, count as ever; label = innermost open scope (flags: whether there is one);
- *                    depth = 1 + first granule of its stack, 0 when there was no room for one
- *         CONTINUED  word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48;
- *                    word 2 = frame << 32 | interval
+ *   - a record in the thread's own ring, M6_REC_SITE. It stands where the thread was: between the marks and dones that it lies
+ *     between. There is no room for readings in it, and nobody needs them: with every allocation recorded a ring is full in less than a
+ *     millisecond, so that one record must do.
+ *         word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48; word 2 = frame << 32 | interval;
+ *         label = innermost open scope (flags: whether there is one); depth = 1 + first granule of its stack, 0: there was no room
  *   - its stack, into granules of the pool: registers, then the words from the stack pointer upwards that may be addresses: an unwinder
  *     needs return addresses and saved frame pointers, and large frames are full of other things. For each 64 words of stack one word
  *     whose bits say which of them follow;
@@ -47,7 +46,6 @@
 #define M6_SITE_NUMBER_BITS 18
 #define M6_SITE_HELD (1ull << M6_SITE_NUMBER_BITS)
 #define M6_SITE_ADDRESS_SHIFT (M6_SITE_NUMBER_BITS + 1)
-#define M6_SITE_UNITS 2u
 
 static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
 {
