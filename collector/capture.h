@@ -60,9 +60,9 @@ struct m6_credit {
   void (*presented)(void *arg, const struct m6_capture *c, uint32_t tid, uint32_t stream, uint64_t number,
                     uint64_t clock);
 };
-struct m6_site_sink { /* who wants sampled allocations: site_side.h. NULL: nobody. One unit is a death */
+struct m6_site_sink { /* who wants sampled allocations: site_side.h. NULL: nobody */
   void *arg;
-  void (*take)(void *arg, struct m6_capture *c, const struct m6_record *unit, unsigned units);
+  void (*take)(void *arg, struct m6_capture *c, const struct m6_record *birth_or_death);
 };
 
 struct m6_capture {

@@ -107,21 +107,6 @@ static void event(struct m6_capture *c, uint32_t ring, const struct m6_record *r
   }
 }
 
-/* A sampled allocation's two records, of which the first was read, or the one that says that it was given back: how many it
- * were. */
-static unsigned site(struct m6_capture *c, struct m6_ring_head *head, struct m6_record *records, uint32_t capacity,
-                     uint64_t at, struct m6_record unit[2])
-{
-  unsigned units = m6_word_type(unit[0].word) == M6_REC_SITE ? 2 : 1;
-  if (units == 2 && (m6_ring_read(head, records, capacity, at + 1, &unit[1]) != M6_RING_RECORD ||
-                     m6_word_type(unit[1].word) != M6_REC_CONTINUED)) {
-    c->bad++;
-    return 1;
-  }
-  if (c->sites.take) c->sites.take(c->sites.arg, c, unit, units);
-  return units;
-}
-
 static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t *fullest)
 {
   struct m6_ring *r = &c->rings[i];
@@ -176,9 +161,8 @@ static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t 
         r->at++;
       }
     } else if (m6_word_type(unit[0].word) == M6_REC_SITE || m6_word_type(unit[0].word) == M6_REC_FREE) {
-      unsigned n = site(c, head, records, capacity, r->at, unit);
-      r->at += n;
-      taken += n - 1;
+      if (c->sites.take) c->sites.take(c->sites.arg, c, &unit[0]);
+      r->at++;
     } else {
       event(c, i, &unit[0]);
       r->at++;

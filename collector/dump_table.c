@@ -329,19 +329,33 @@ static const struct m6_field causes[] = {
     F(M6_F64, #member ".high", member.high), F(M6_F64, #member ".blocks", member.blocks),                              \
     F(M6_U64, #member ".samples", member.samples)
 #define ROW struct m6_snap_sites
-static const struct m6_field site_sums[] = {SAME(M6_U32, interval),     SAME(M6_U32, sites),
-                                            SAME(M6_U32, per_second),   AMOUNT(made),
-                                            AMOUNT(in_frames),          AMOUNT(live),
-                                            SAME(M6_U64, exact_bytes),  SAME(M6_U64, exact_count),
-                                            SAME(M6_I64, exact_live),   SAME(M6_F64, peak),
-                                            SAME(M6_U64, samples),      SAME(M6_U64, dropped),
-                                            SAME(M6_U64, stackless),    SAME(M6_U64, untracked),
-                                            SAME(M6_U64, deaths_lost),  SAME(M6_U64, refused),
-                                            SAME(M6_F64, price_ns),     SAME(M6_U64, cost_ns),
-                                            SAME(M6_U64, stacks),       SAME(M6_U64, stacks_whole),
-                                            SAME(M6_U32, map_sites),    SAME(M6_U64, maps),
-                                            SAME(M6_U64, maps_dropped), SAME(M6_F64, maps_made),
-                                            SAME(M6_F64, maps_live)};
+static const struct m6_field site_sums[] = {SAME(M6_U32, interval),
+                                            SAME(M6_U32, sites),
+                                            SAME(M6_U32, per_second),
+                                            AMOUNT(made),
+                                            AMOUNT(in_frames),
+                                            AMOUNT(live),
+                                            SAME(M6_U64, exact_bytes),
+                                            SAME(M6_U64, exact_count),
+                                            SAME(M6_I64, exact_live),
+                                            SAME(M6_F64, peak),
+                                            SAME(M6_U64, samples),
+                                            SAME(M6_U64, dropped),
+                                            SAME(M6_U64, stackless),
+                                            SAME(M6_U64, untracked),
+                                            SAME(M6_U64, deaths_lost),
+                                            SAME(M6_U64, refused),
+                                            SAME(M6_F64, price_ns),
+                                            SAME(M6_U64, cost_ns),
+                                            SAME(M6_U64, stacks),
+                                            SAME(M6_U64, stacks_whole),
+                                            SAME(M6_U32, map_sites),
+                                            SAME(M6_U64, maps),
+                                            SAME(M6_U64, maps_dropped),
+                                            SAME(M6_F64, maps_made),
+                                            SAME(M6_F64, maps_live),
+                                            SAME(M6_U64, dropped_bytes),
+                                            SAME(M6_U64, maps_dropped_bytes)};
 #undef ROW
 
 #define ROW struct m6_snap_site

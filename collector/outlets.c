@@ -17,9 +17,15 @@ int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
   uint32_t most = (o->options->site_interval ? M6_POLL_SITES_MS : M6_POLL_MAX_MS) *
                   (o->bounds.governor.at.interval > 1 ? 2 : 1);
+  if (o->options->site_interval == 1 && got->fullest == 100) return o->poll_ms = got->records ? 0 : M6_POLL_EVERY_MS;
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
   return o->poll_ms = (int)(next > most ? most : next);
+}
+
+int m6_poll_pending_ms(const struct m6_outlets *o)
+{
+  return o->options->site_interval == 1 ? M6_POLL_EVERY_MS : M6_POLL_BUSY_MS;
 }
 
 static uint64_t own_cpu_ns(void)

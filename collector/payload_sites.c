@@ -42,9 +42,10 @@ static json_t *mapped(const struct m6_snapshot *s)
   const struct m6_snap_sites *h = &s->sites;
   json_t *rows = json_array();
   for (uint32_t i = 0; i < h->map_count; i++) json_array_append_new(rows, row(s, &m6_snap_site_maps(s)[i], "mapped"));
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
-                   m6_json_u64(h->maps_dropped), "sites", m6_json_u64(h->map_sites), "made_bytes",
-                   m6_json_real(h->maps_made), "live_bytes", m6_json_real(h->maps_live), "rows", rows);
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
+                   m6_json_u64(h->maps_dropped), "dropped_bytes", m6_json_u64(h->maps_dropped_bytes), "sites",
+                   m6_json_u64(h->map_sites), "made_bytes", m6_json_real(h->maps_made), "live_bytes",
+                   m6_json_real(h->maps_live), "rows", rows);
 }
 
 json_t *m6_payload_modules(const struct m6_snapshot *s)
@@ -71,9 +72,10 @@ json_t *m6_payload_sites(const struct m6_snapshot *s)
     amount(&h->in_frames), "live", amount(&h->live), "exact_bytes", m6_json_u64(h->exact_bytes), "exact_count",
     m6_json_u64(h->exact_count), "exact_live_bytes", json_integer(h->exact_live), "peak_bytes", m6_json_real(h->peak));
   json_object_set_new(o, "losses",
-                      json_pack("{s:o, s:o, s:o, s:o, s:o}", "dropped", m6_json_u64(h->dropped), "stackless",
-                                m6_json_u64(h->stackless), "untracked", m6_json_u64(h->untracked), "deaths_lost",
-                                m6_json_u64(h->deaths_lost), "refused", m6_json_u64(h->refused)));
+                      json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "dropped", m6_json_u64(h->dropped), "dropped_bytes",
+                                m6_json_u64(h->dropped_bytes), "stackless", m6_json_u64(h->stackless), "untracked",
+                                m6_json_u64(h->untracked), "deaths_lost", m6_json_u64(h->deaths_lost), "refused",
+                                m6_json_u64(h->refused)));
   json_object_set_new(o, "samples", m6_json_u64(h->samples));
   json_object_set_new(o, "price_ns", m6_json_real(h->price_ns));
   json_object_set_new(o, "cost_s", m6_json_seconds(h->cost_ns));

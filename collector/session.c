@@ -194,7 +194,7 @@ void m6_session_run(struct m6_session *s)
     }
     if (m6_lifecycle_tick(&s->life, now) & M6_DO_FLUSH) finish(s);
     if (!active(s) && !rests(s)) break;
-    if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? M6_POLL_BUSY_MS : m6_poll_ms(s->o, &got);
+    if (active(s)) wait_ms = s->life.state == M6_LIFE_PENDING ? m6_poll_pending_ms(s->o) : m6_poll_ms(s->o, &got);
     struct m6_woken w = m6_watch_wait(&s->o->watch, wait_ms);
     if (w.signal) s->quit = 1;
     if (w.called) s->o->commands.called = 1;

@@ -24,6 +24,8 @@
 #define M6_POLL_BUSY_MS 5   /* while something is waited for */
 #define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
 #define M6_POLL_SITES_MS 10 /* the same with sites: stacks come in bursts, and have little room */
+#define M6_POLL_EVERY_MS                                                                                               \
+  1 /* when every allocation is a sample, a ring is full in less than that: no sleep while there are records */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -93,6 +95,7 @@ int m6_outlets_dump_poll(struct m6_outlets *o, int *error);
 void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */
+int m6_poll_pending_ms(const struct m6_outlets *o); /* until the session begins */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
 
 /* ---- the loop that both ways share -------------------------------------------------------------------------------- */

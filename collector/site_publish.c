@@ -7,9 +7,26 @@
 
 #define UNSHOWN_SHARE 1000u
 
-static struct m6_snap_amount amount(const struct m6_site_sum *sum)
+/* The one place where what is missing widens an interval (sites.h): what found no room, of whichever site, and of every sum. */
+struct missing {
+  struct m6_site_sum lost, in_frames;
+};
+static struct missing missing_of(uint64_t bytes, uint32_t interval, uint64_t presents)
 {
-  struct m6_site_range r = m6_site_range_of(sum);
+  double most = (double)
+    bytes; /* a sample of them has the variance s^2 (1 - p) / p^2 <= interval x what it stands for */
+  struct missing m = {.lost = {.bytes = most, .variance = interval > 1 ? most * interval : 0}};
+  if (presents) m.in_frames = m.lost;
+  return m;
+}
+static struct m6_snap_amount amount(const struct m6_site_sum *sum, const struct m6_site_sum *lost,
+                                    const struct m6_site_sum *untracked, const struct m6_site_sum *late)
+{
+  const struct m6_site_sum *more[] = {lost, untracked, late};
+  struct m6_site_sum all = {0};
+  for (int i = 0; i < 3; i++)
+    if (more[i]) all.bytes += more[i]->bytes, all.variance += more[i]->variance;
+  struct m6_site_range r = m6_site_range_of(sum, &all);
   return (struct m6_snap_amount){sum->bytes, r.low, r.high, sum->blocks, sum->samples};
 }
 
@@ -67,12 +84,12 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
 
-static struct m6_snap_site row_of(const struct m6_sites *s, const struct m6_site *site)
+static struct m6_snap_site row_of(const struct m6_sites *s, const struct missing *m, const struct m6_site *site)
 {
-  struct m6_snap_site row = {.made = amount(&site->made),
-                             .in_frames = amount(&site->in_frames),
-                             .live = amount(&site->live),
-                             .same_frame = amount(&site->same_frame),
+  struct m6_snap_site row = {.made = amount(&site->made, &m->lost, NULL, NULL),
+                             .in_frames = amount(&site->in_frames, &m->in_frames, NULL, NULL),
+                             .live = amount(&site->live, &m->lost, &site->untracked, NULL),
+                             .same_frame = amount(&site->same_frame, &m->in_frames, &site->untracked, &site->late),
                              .peak = site->peak,
                              .dead_blocks = site->dead_blocks,
                              .dead_frames = site->dead_frames,
@@ -87,7 +104,7 @@ static struct m6_snap_site row_of(const struct m6_sites *s, const struct m6_site
 
 /* Choosing and judging some thousand sites takes milliseconds: then rows stay as they are for so long that this is a thousandth of the time.
  * The last ones, of a session that has ended, are always of now. */
-static void show(struct m6_site_shown *to, struct m6_sites *s, uint32_t most, int last)
+static void show(struct m6_site_shown *to, struct m6_sites *s, const struct missing *m, uint32_t most, int last)
 {
   uint64_t begun = m6_monotonic_ns();
   if (!last && to->count && begun - to->at_ns < UNSHOWN_SHARE * to->took_ns) return;
@@ -96,7 +113,7 @@ static void show(struct m6_site_shown *to, struct m6_sites *s, uint32_t most, in
   to->count = choose(s, shown, most);
   for (uint32_t i = 0; i < to->count; i++) {
     to->site[i] = shown[i];
-    to->row[i] = row_of(s, shown[i]);
+    to->row[i] = row_of(s, m, shown[i]);
   }
   to->at_ns = m6_monotonic_ns();
   to->took_ns = to->at_ns - begun;
@@ -118,12 +135,12 @@ static void put_texts(struct m6_site_side *side, const struct m6_sites *s, const
 }
 
 static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const struct m6_capture *c,
-                         const struct m6_snapshot *snap, uint32_t most, struct m6_snap_site *rows,
-                         const struct m6_site_text *text)
+                         const struct m6_snapshot *snap, const struct missing *m, uint32_t most,
+                         struct m6_snap_site *rows, const struct m6_site_text *text)
 {
   struct m6_site_shown *shown = m6_site_side_shown(side, s);
   int last = snap->state != M6_COLLECTING;
-  show(shown, s, most, last);
+  show(shown, s, m, most, last);
   for (uint32_t i = 0; i < shown->count; i++) m6_site_side_text(side, shown->site[i]->stack);
   if (last) m6_site_side_wait(side);
   for (uint32_t i = 0; i < shown->count; i++) {
@@ -142,18 +159,20 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   struct m6_snap_sites *to = &snap->sites;
   if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
   n = m6_site_side_counts(side);
+  struct missing m = missing_of(n.dropped_bytes, c->head.site_interval, snap->presents);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,
                                .per_second = snap->presents < 2,
-                               .made = amount(&s->made),
-                               .in_frames = amount(&s->in_frames),
-                               .live = amount(&s->live),
+                               .made = amount(&s->made, &m.lost, NULL, NULL),
+                               .in_frames = amount(&s->in_frames, &m.in_frames, NULL, NULL),
+                               .live = amount(&s->live, &m.lost, &s->untracked, NULL),
                                .exact_live = snap->reading_now - snap->reading_start,
                                .peak = s->peak,
                                .samples = n.samples,
                                .dropped = n.dropped,
+                               .dropped_bytes = n.dropped_bytes,
                                .stackless = n.none,
-                               .untracked = s->untracked,
+                               .untracked = s->untracked.samples,
                                .deaths_lost = n.deaths_lost,
                                .refused = s->refused,
                                .stacks = n.stacks,
@@ -163,7 +182,7 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
     to->exact_count += snap->allocs[i].count;
   }
   if (to->interval == 0) to->interval = 1; /* it was switched off meanwhile; what there is stays */
-  return to->row_count = put_rows(side, s, c, snap, M6_SITES_SHOWN, rows, text);
+  return to->row_count = put_rows(side, s, c, snap, &m, M6_SITES_SHOWN, rows, text);
 }
 
 uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_snapshot *snap,
@@ -173,10 +192,12 @@ uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_s
   struct m6_sites *s = m6_site_side_maps(side);
   struct m6_site_counts n = m6_site_side_counts(side);
   struct m6_snap_sites *to = &snap->sites;
+  struct missing m = missing_of(n.maps_dropped_bytes, 1, snap->presents);
   to->map_sites = s->count - 1;
   to->maps = n.maps;
   to->maps_dropped = n.maps_dropped;
+  to->maps_dropped_bytes = n.maps_dropped_bytes;
   to->maps_made = s->made.bytes;
   to->maps_live = s->live.bytes;
-  return to->map_count = put_rows(side, s, c, snap, M6_SITE_MAPS_SHOWN, rows, text);
+  return to->map_count = put_rows(side, s, c, snap, &m, M6_SITE_MAPS_SHOWN, rows, text);
 }

@@ -13,6 +13,7 @@
 #define USELESS_MAX 8u     /* doublings of that */
 #define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
 #define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
+#define WORK_EVERY_MS 1u   /* the same where every allocation is a sample */
 
 struct queued {
   uint64_t key, bytes;
@@ -125,14 +126,14 @@ static int unpack(struct m6_site_side *s, struct queued *q)
   return 1;
 }
 
-void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units)
+void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r)
 {
   struct m6_site_side *s = side;
-  int death = units == 1;
+  int death = m6_word_type(r->word) == M6_REC_FREE;
   uint32_t granules = 0, first = 0;
   if (!death) {
-    first = m6_word_depth(unit[0].word);
-    granules = (uint32_t)(unit[1].live >> 48);
+    first = m6_word_depth(r->word);
+    granules = (uint32_t)(r->live >> 48);
     if (first > M6_STACK_GRANULES || granules > M6_STACK_GRANULES - first + 1 || granules > 64) {
       c->bad++;
       first = granules = 0;
@@ -142,16 +143,16 @@ void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_recor
   struct queued *q = &s->queue[s->queued++];
   *q = (struct queued){.death = (uint32_t)death, .stack_at = UINT32_MAX};
   if (death) {
-    q->key = unit[0].live;
-    q->frame = (uint32_t)unit[0].count;
+    q->key = r->live;
+    q->frame = (uint32_t)r->count;
     return;
   }
-  q->key = unit[1].clock;
-  q->bytes = unit[1].live & ((1ull << 48) - 1);
-  q->frame = (uint32_t)(unit[1].count >> 32);
-  q->interval = (uint32_t)unit[1].count;
-  q->flags = m6_word_flags(unit[0].word);
-  q->scope = q->flags & M6_SITE_SCOPED ? m6_word_label(unit[0].word) : M6_SITE_NO_SCOPE;
+  q->key = r->clock;
+  q->bytes = r->live & ((1ull << 48) - 1);
+  q->frame = (uint32_t)(r->count >> 32);
+  q->interval = (uint32_t)r->count;
+  q->flags = m6_word_flags(r->word);
+  q->scope = q->flags & M6_SITE_SCOPED ? m6_word_label(r->word) : M6_SITE_NO_SCOPE;
   if (first && granules) {
     copy_stack(s, c->segment, first - 1, granules, q);
     for (uint32_t i = 0; i < granules; i++) s->age[first - 1 + i] = 0;
@@ -191,6 +192,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   is.deaths_lost = m6_peek(&h->deaths_lost);
   is.maps = m6_peek(&h->maps);
   is.maps_dropped = m6_peek(&h->maps_dropped);
+  is.dropped_bytes = m6_peek(&h->dropped_bytes);
+  is.maps_dropped_bytes = m6_peek(&h->maps_dropped_bytes);
   if (!s->based) {
     s->based = 1;
     if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
@@ -200,6 +203,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.deaths_lost = is.deaths_lost - s->base.deaths_lost;
   s->counts.maps = is.maps - s->base.maps;
   s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
+  s->counts.dropped_bytes = is.dropped_bytes - s->base.dropped_bytes;
+  s->counts.maps_dropped_bytes = is.maps_dropped_bytes - s->base.maps_dropped_bytes;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
   uint64_t lost = s->counts.deaths_lost + s->sites.early_lost + s->maps.early_lost;
   if (s->queued == 0 && (lost != s->deaths_checked || rest)) {
@@ -349,7 +354,8 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
   if (!s) return 0;
   uint64_t begun = m6_monotonic_ns();
   int crowded = s->queued > QUEUE_MAX / 2 || s->buffered > M6_SITE_QUEUE_BYTES / 2;
-  work(s, c, crowded ? UINT64_MAX : begun + WORK_MS * 1000000ull);
+  uint64_t most = c->head.site_interval == 1 ? WORK_EVERY_MS : WORK_MS;
+  work(s, c, crowded ? UINT64_MAX : begun + most * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
   uint32_t percent = s->queued ? 100 : s->granules * 100 / M6_STACK_GRANULES;

@@ -24,6 +24,7 @@ struct m6_site_counts {                   /* of stacks */
   uint64_t stacks, whole, none;           /* unwound; to the thread's first function; samples that came without */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
   uint64_t maps, maps_dropped;
+  uint64_t dropped_bytes, maps_dropped_bytes; /* what those stand for, at most */
 };
 
 /* The rows that were shown last (site_publish.c): without their texts, and whose they are. */
@@ -37,7 +38,7 @@ struct m6_site_shown {
 struct m6_site_side;
 struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
 void m6_site_side_close(struct m6_site_side *s);
-void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *unit, unsigned units);
+void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
 /* Gives how full the stacks' place was, in percent; 100 when there is more to do, for which there was no time before the next drain. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);

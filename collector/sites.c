@@ -31,15 +31,23 @@ double m6_site_probability(uint64_t bytes, uint32_t interval)
   return interval > 1 ? -expm1(-(double)bytes / interval) : 1;
 }
 
-struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum)
+static struct m6_site_range score(double bytes, double variance)
 {
-  struct m6_site_range r = {sum->bytes, sum->bytes, 0};
-  if (sum->bytes <= 0 || sum->variance <= 0) return r;
-  double weight = sum->variance / sum->bytes, middle = sum->bytes + Z * Z * weight / 2;
-  double half = Z * sqrt(sum->variance + Z * Z * weight * weight / 4);
-  r.error = sqrt(sum->variance);
+  struct m6_site_range r = {bytes, bytes, 0};
+  if (bytes <= 0 || variance <= 0) return r;
+  double weight = variance / bytes, middle = bytes + Z * Z * weight / 2;
+  double half = Z * sqrt(variance + Z * Z * weight * weight / 4);
+  r.error = sqrt(variance);
   r.low = middle - half;
   r.high = middle + half;
+  return r;
+}
+
+struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum, const struct m6_site_sum *missing)
+{
+  struct m6_site_range r = score(sum->bytes, sum->variance);
+  if (missing && missing->bytes > 0)
+    r.high = score(sum->bytes + missing->bytes, sum->variance + missing->variance).high;
   return r;
 }
 
@@ -130,7 +138,8 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
   add(&s->made, &one, 1);
   if (sample->frame) add(&site->in_frames, &one, 1), add(&s->in_frames, &one, 1);
   if (sample->untracked) {
-    s->untracked++;
+    add(&site->untracked, &one, 1);
+    add(&s->untracked, &one, 1);
     return;
   }
   struct m6_site_live *l, *before;
@@ -197,6 +206,8 @@ void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), v
     if (lives(arg, l->key)) continue;
     HASH_DELETE(hh, s->alive, l);
     leave(s, l);
+    add(&l->site->late, l, 1);
+    add(&s->late, l, 1);
     free(l);
   }
 }

@@ -8,6 +8,11 @@
  * for equal weights that is the one for a Poisson count (Wilson 1927, Rao 1948), which holds its 95 % from a handful of samples on,
  * where estimate +- z sqrt(v) falls short.
  *
+ * What is missing: samples that found no room stand for so many bytes at most (shm/sites.h), of whichever site; of those whose end is
+ * not known (untracked: never; late: not its frame) the site is. The true sum of samples lies between what is there and that with all
+ * of the missing ones, so the interval reaches from the low end of the one to the high end of the other (m6_site_range_of; the estimate
+ * stays what was seen). Samples without a stack are not missing: they are a site of their own.
+ *
  * Growth: site_growth.c.
  *
  * Frames are numbers of presents: a block that dies with the number it was born with lived and died between two presents.
@@ -37,7 +42,8 @@ struct m6_site_sum {
 struct m6_site_range {     /* 95 % */
   double low, high, error; /* error: standard error */
 };
-struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum);
+struct m6_site_range m6_site_range_of(const struct m6_site_sum *sum,
+                                      const struct m6_site_sum *missing); /* NULL: nothing */
 double m6_site_probability(uint64_t bytes, uint32_t interval);
 
 struct m6_site {
@@ -49,6 +55,8 @@ struct m6_site {
   struct m6_site_sum made, in_frames; /* in_frames: after the first present */
   struct m6_site_sum live;
   struct m6_site_sum same_frame;   /* died in the frame they were born in */
+  struct m6_site_sum untracked;    /* of made: whose end will not be known */
+  struct m6_site_sum late;         /* died, nobody knows when */
   double peak;                     /* most bytes live at one time */
   double dead_blocks, dead_frames; /* blocks whose death is known, and their lifetimes' sum */
   double lives[M6_SITE_LIVES];     /* of them, by lifetime */
@@ -77,10 +85,9 @@ struct m6_sites {
   struct m6_site *list; /* M6_SITES_MAX; [0] is "(other)" */
   struct m6_site_entry *hash;
   uint32_t count;
-  struct m6_site_sum made, in_frames, live;
+  struct m6_site_sum made, in_frames, live, untracked, late;
   double peak;
-  uint64_t refused; /* samples that went to site 0 for want of room */
-  uint64_t untracked;
+  uint64_t refused;                   /* samples that went to site 0 for want of room */
   struct m6_site_live *alive, *early; /* early: deaths that came before their births */
   uint32_t early_count;
   uint64_t

@@ -127,11 +127,11 @@ void m6_site_forget(void)
 /* ---- records ----------------------------------------------------------------------------------------------------------------- */
 
 /* Room in this thread's ring, with a part of it left for marks; a loss that was not said yet goes first, and not by us. */
-static int room(struct m6_thread *t, unsigned n)
+static int room(struct m6_thread *t)
 {
   if (m6_unlikely(t->session != m6_peek(&m6_gate.collecting))) m6_thread_session();
   if (!t->producer.records && !m6_thread_ring()) return 0;
-  return !t->pending_lost && m6_ring_room(&t->producer, n + (t->producer.mask + 1) / RING_KEPT_FREE);
+  return !t->pending_lost && m6_ring_room(&t->producer, 1 + (t->producer.mask + 1) / RING_KEPT_FREE);
 }
 
 static uint32_t frame_now(void)
@@ -155,7 +155,7 @@ static void died(uint64_t key)
   if (!now || !h) return;
   int enters = t->session != now ||
                !t->producer.records; /* which may not be where a mapping goes, see m6_site_mapping */
-  if ((enters && m6_site_is_mapping(key)) || !room(t, 1)) {
+  if ((enters && m6_site_is_mapping(key)) || !room(t)) {
     m6_shared_add(&h->deaths_lost, 1);
     return;
   }
@@ -314,20 +314,18 @@ static void put(struct m6_thread *t, struct m6_site_head *h, uint64_t key, uint6
     flags |= M6_SITE_SCOPED;
     label = m6_peek(&m6_scope_labels(t)[(t->depth - 1) % M6_SCOPE_STACK]);
   }
-  struct m6_producer *r = &t->producer;
-  uint64_t at = m6_ring_claim(r, M6_SITE_UNITS);
   if (bytes >> 48) bytes = (1ull << 48) - 1;
-  m6_ring_commit(r, at + 1, key, bytes | (uint64_t)granules << 48, (uint64_t)frame_now() << 32 | interval,
-                 M6_REC_CONTINUED, 0, 0, 1);
-  m6_ring_commit(r, at, m6_now(), m6_peek(&t->slot->live), m6_peek(&t->slot->allocs) & M6_COUNT_MASK, M6_REC_SITE,
-                 flags, label, first);
+  m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), key, bytes | (uint64_t)granules << 48,
+                 (uint64_t)frame_now() << 32 | interval, M6_REC_SITE, flags, label, first);
 }
 
 static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, uint64_t bytes, uint32_t interval)
 {
   uint64_t number = m6_shared_add(&h->samples, 1), address = (uintptr_t)p;
-  if (!room(t, M6_SITE_UNITS) || !m6_site_can_key(address)) m6_shared_add(&h->dropped, 1);
-  else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
+  if (!room(t) || !m6_site_can_key(address)) {
+    m6_shared_add(&h->dropped, 1);
+    m6_shared_add(&h->dropped_bytes, m6_site_stands_for(bytes, interval));
+  } else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
 }
 
 /* An allocator may map with its lock held: nobody enters here, a thread without a ring (or in a new session) goes without. */
@@ -340,8 +338,10 @@ void m6_site_mapping(const void *p, uint64_t bytes, int tracked)
   struct m6_site_head *h = head();
   if (h) {
     uint64_t number = m6_shared_add(&h->maps, 1), address = (uintptr_t)p | M6_SITE_MAPPED;
-    if (t->session != now || !t->producer.records || !room(t, M6_SITE_UNITS)) m6_shared_add(&h->maps_dropped, 1);
-    else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
+    if (t->session != now || !t->producer.records || !room(t)) {
+      m6_shared_add(&h->maps_dropped, 1);
+      m6_shared_add(&h->maps_dropped_bytes, bytes);
+    } else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
   }
   errno = e;
 }

@@ -27,7 +27,7 @@
 #include "record.h"
 
 #define M6_SEGMENT_MAGIC 0x314745533648434dull /* "MCH6SEG1" in memory */
-#define M6_LAYOUT_VERSION 1u
+#define M6_LAYOUT_VERSION 2u
 #define M6_SEGMENT_DIR "/dev/shm"
 #define M6_SEGMENT_PREFIX "mach6."
 

@@ -32,11 +32,11 @@ enum m6_record_type {
   M6_REC_MARK = 1,      /* a scope opens: label, depth = open scopes before it */
   M6_REC_DONE = 2,      /* scopes close: depth = open scopes that remain; normally one closes */
   M6_REC_FRAME = 3,     /* a frame boundary, four units */
-  M6_REC_CONTINUED = 4, /* what follows the first unit of a frame or a site */
+  M6_REC_CONTINUED = 4, /* what follows the first unit of a frame */
   M6_REC_START = 5,     /* a thread takes the ring: label unused, count = its tid */
   M6_REC_END = 6,       /* the thread gives it back */
   M6_REC_LOSS = 7,      /* count = records that did not fit since the last one that did */
-  M6_REC_SITE = 8,      /* a sampled allocation, two units: sites.h */
+  M6_REC_SITE = 8,      /* a sampled allocation; its words are of its own, without a clock: sites.h */
   M6_REC_FREE = 9,      /* it was given back */
 };
 

@@ -2,12 +2,11 @@
  *
  * The shim samples bytes as a Poisson process (preload/poisson.h): a block of s bytes is taken with probability
  * 1 - exp(-s / interval). What it writes:
- *   - two records in the thread's own ring: M6_REC_SITE and one M6_REC_CONTINUED, committed by the first one's stamp. They
- *     stand where the thread was: between the marks and dones that it lies between.
- *         SITE       clock, live, count as ever; label = innermost open scope (flags: whether there is one);
- *                    depth = 1 + first granule of its stack, 0 when there was no room for one
- *         CONTINUED  word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48;
- *                    word 2 = frame << 32 | interval
+ *   - a record in the thread's own ring, M6_REC_SITE. It stands where the thread was: between the marks and dones that it lies
+ *     between. There is no room for readings in it, and nobody needs them: with every allocation recorded a ring is full in less than a
+ *     millisecond, so that one record must do.
+ *         word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48; word 2 = frame << 32 | interval;
+ *         label = innermost open scope (flags: whether there is one); depth = 1 + first granule of its stack, 0: there was no room
  *   - its stack, into granules of the pool: registers, then the words from the stack pointer upwards that may be addresses: an unwinder
  *     needs return addresses and saved frame pointers, and large frames are full of other things. For each 64 words of stack one word
  *     whose bits say which of them follow;
@@ -47,7 +46,6 @@
 #define M6_SITE_NUMBER_BITS 18
 #define M6_SITE_HELD (1ull << M6_SITE_NUMBER_BITS)
 #define M6_SITE_ADDRESS_SHIFT (M6_SITE_NUMBER_BITS + 1)
-#define M6_SITE_UNITS 2u
 
 static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
 {
@@ -55,6 +53,11 @@ static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
 }
 static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_ADDRESS_SHIFT << 3; }
 static inline int m6_site_is_mapping(uint64_t key) { return (m6_site_address(key) & M6_SITE_MAPPED) != 0; }
+/* Bytes that a sample stands for at most: s / (1 - exp(-s / interval)) <= s + interval; all of it, where every block is one. */
+static inline uint64_t m6_site_stands_for(uint64_t bytes, uint32_t interval)
+{
+  return interval > 1 ? bytes + interval : bytes;
+}
 /* Only such addresses have a key that leads back to them, and is not 0. */
 static inline int m6_site_can_key(uint64_t address) { return address >> 48 == 0 && (address & 7) == 0 && address != 0; }
 
@@ -75,7 +78,9 @@ struct m6_site_head {                     /* one page */
   uint64_t deaths_lost;
   uint64_t maps; /* mappings that were made; also the next one's number */
   uint64_t maps_dropped;
-  uint8_t page_free[4096 - 128 - 56];
+  uint64_t dropped_bytes; /* what the dropped ones stand for, at most: m6_site_stands_for */
+  uint64_t maps_dropped_bytes;
+  uint8_t page_free[4096 - 128 - 72];
 };
 
 struct m6_site_stack { /* what a stack's first granule begins with */

@@ -1,6 +1,8 @@
 /* snapshot_sites.h - sampled allocations by site, as part of a snapshot (snapshot.h): a head in struct m6_snapshot, and rows.
  *
- * All amounts are estimates but those named exact. `low` and `high` bound 95 %. Growth, ages and lifetimes are in frames, or in
+ * All amounts are estimates but those named exact. `low` and `high` bound 95 %; where samples are missing `bytes` is
+ * what was seen, and `high` holds all that the missing ones can stand for (collector/sites.h): then the two are no longer about as far
+ * from `bytes`. Growth, ages and lifetimes are in frames, or in
  * seconds where there are none. A row's stack is text: a line for each function from the innermost one on, each
  * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next.
  */
@@ -40,6 +42,7 @@ struct m6_snap_sites {
   int64_t exact_live;                /* what the heap reading changed by */
   double peak;
   uint64_t samples, dropped, stackless, untracked, deaths_lost, refused;
+  uint64_t dropped_bytes;        /* what the dropped ones stand for, at most; exactly with interval 1 */
   double price_ns;               /* of one sample to the game, calibrated; NaN when it is not known */
   uint64_t cost_ns;              /* of all of them; in shim_ns */
   uint64_t stacks, stacks_whole; /* unwound; to a thread's first function */
@@ -47,6 +50,7 @@ struct m6_snap_sites {
   uint32_t map_count, map_sites;
   uint64_t maps_offset;
   uint64_t maps, maps_dropped; /* calls; of these, without a record */
+  uint64_t maps_dropped_bytes; /* of those without */
   double maps_made, maps_live; /* bytes of those with one */
 };
 

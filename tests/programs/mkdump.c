@@ -6,6 +6,7 @@
  *   mkdump give-up[-thread] OUT [KEY=VALUE...] begins, and gives up after some turns
  * Keys: seed, frames, scopes, slow, slower, spread, leak, most (bytes), scene=hostile (labels), scene=sites (and
  *   CPU samples), scene=names (the same, with names that break formats),
+ *   dropped=1 (with scene=sites: every allocation is a sample, and one is missing),
  *   stacks=N (as many different ones of CPU samples, of one sample each; with scene=sites).
  */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_write.c collector/dump_io.c collector/reservoir.c */
@@ -19,7 +20,7 @@
 
 static struct dump_game game = {.seed = 1, .frames = 600, .scopes = 8};
 static uint64_t most;
-static int hostile, sites, names;
+static int hostile, sites, names, dropped;
 static uint32_t stacks;
 
 static void parse(const char *word)
@@ -27,6 +28,7 @@ static void parse(const char *word)
   double v;
   if (!strcmp(word, "scene=hostile")) hostile = 1;
   if (!strcmp(word, "scene=sites")) sites = 1;
+  if (!strcmp(word, "dropped=1")) dropped = 1;
   if (!strcmp(word, "scene=names")) sites = names = 1;
 #define KEY(name, member, type)                                                                                        \
   if (sscanf(word, name "=%lf", &v) == 1) game.member = (type)v;
@@ -86,7 +88,9 @@ static void put_sites(struct fx *f)
   }
   f->sites = row;
   f->maps = &row[1]; /* one, of 1.5 MB in 1500 calls, of which 0.4 MB are left */
-  *h = (struct m6_snap_sites){.interval = 4096,
+  *h = (struct m6_snap_sites){.interval = dropped ? 1 : 4096,
+                              .dropped = dropped ? 1 : 0,
+                              .dropped_bytes = dropped ? 9000 : 0,
                               .row_count = 3,
                               .sites = 4,
                               .made = amount(6e6, 6000, 2e5),

@@ -67,7 +67,7 @@ static void records(char *base, int each)
       }
       unsigned type = m6_word_type(out.word) % 10;
       by_type[type]++;
-      if (type != M6_REC_CONTINUED) {
+      if (type != M6_REC_CONTINUED && type != M6_REC_SITE) {
         if (out.clock < clock) backwards++;
         clock = out.clock;
       }

@@ -223,22 +223,17 @@ static void settle(struct open *o)
 static uint32_t read_ring(uint32_t i)
 {
   uint32_t n = 0, capacity = m6_ring_capacity(i);
-  struct m6_record r, more;
+  struct m6_record r;
   while (m6_ring_read(ring_head(i), ring_records(i), capacity, at[i], &r) == M6_RING_RECORD) {
-    unsigned units = m6_word_type(r.word) == M6_REC_SITE ? M6_SITE_UNITS : 1;
-    if (units == M6_SITE_UNITS) {
-      if (m6_ring_read(ring_head(i), ring_records(i), capacity, at[i] + 1, &more) != M6_RING_RECORD) {
-        wrong++; /* the first one's stamp says that both are there */
-        break;
-      }
-      uint64_t name = more.live & ((1ull << 48) - 1);
-      uint32_t first = m6_word_depth(r.word), granules = (uint32_t)(more.live >> 48);
+    if (m6_word_type(r.word) == M6_REC_SITE) {
+      uint64_t name = r.live & ((1ull << 48) - 1);
+      uint32_t first = m6_word_depth(r.word), granules = (uint32_t)(r.live >> 48);
       if (first && granules)
         m6_shared_and(&m6_site_head(m6_seg)->taken[(first - 1) / 64], ~(((1ull << granules) - 1) << (first - 1) % 64));
       struct m6_site_sample s = {
-        .key = more.clock, .bytes = 64, .code = name >> 32, .interval = 1, .frame = 1, .scope = M6_SITE_NO_SCOPE};
+        .key = r.clock, .bytes = 64, .code = name >> 32, .interval = 1, .frame = 1, .scope = M6_SITE_NO_SCOPE};
       m6_sites_made(&sites, &s);
-      struct open *o = open_of(more.clock);
+      struct open *o = open_of(r.clock);
       if (o->name) lone++; /* a key twice: its first block's end never came */
       o->name = name;
       settle(o);
@@ -251,7 +246,7 @@ static uint32_t read_ring(uint32_t i)
       settle(o);
       told_deaths++;
     } else wrong++;
-    at[i] += units;
+    at[i]++;
     if (++n == 256) break; /* then the next ring: they lag behind each other */
   }
   m6_ring_release(ring_head(i), at[i]);

@@ -21,11 +21,18 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   if (x->measure->source != EXPORT_SITES || n < 0 || (size_t)n >= room) return n;
   if (x->measure->mapped)
     return n + snprintf(out + n, room - (size_t)n, "; every call but %" PRIu64, s->sites.maps_dropped);
-  if (s->sites.interval == 1) return n + snprintf(out + n, room - (size_t)n, "; every allocation was recorded");
+  if (s->sites.interval == 1 && !s->sites.dropped)
+    return n + snprintf(out + n, room - (size_t)n, "; every allocation was recorded");
+  if (s->sites.interval == 1)
+    return n + snprintf(out + n, room - (size_t)n,
+                        "; every allocation but %" PRIu64 ", which are missing and hold %" PRIu64 " bytes",
+                        s->sites.dropped, s->sites.dropped_bytes);
   n += snprintf(out + n, room - (size_t)n, "; estimates from samples, one in %u bytes", s->sites.interval);
   if ((size_t)n < room && isfinite(x->all.low) && isfinite(x->all.high))
     n += snprintf(out + n, room - (size_t)n, ": %.0f bytes in all, 95 %% from %.0f to %.0f, standard error %.0f",
                   x->all.value, x->all.low, x->all.high, export_standard_error(x->measure, x->all));
+  if ((size_t)n < room && s->sites.dropped)
+    n += snprintf(out + n, room - (size_t)n, "; %" PRIu64 " samples are missing", s->sites.dropped);
   return n;
 }
 
@@ -193,8 +200,11 @@ int export_stacks_json(const struct export_stacks *x, FILE *to)
     fprintf(to, ",\"estimate\":false,\"calls\":%" PRIu64 ",\"calls_missing\":%" PRIu64, s->sites.maps,
             s->sites.maps_dropped);
   else if (sites)
-    fprintf(to, ",\"estimate\":%s,\"interval_bytes\":%u,\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64,
-            s->sites.interval > 1 ? "true" : "false", s->sites.interval, s->sites.exact_bytes, s->sites.exact_count);
+    fprintf(to,
+            ",\"estimate\":%s,\"interval_bytes\":%u,\"samples_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64
+            ",\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64,
+            s->sites.interval > 1 || s->sites.dropped ? "true" : "false", s->sites.interval, s->sites.dropped,
+            s->sites.dropped_bytes, s->sites.exact_bytes, s->sites.exact_count);
   fputs(",\"all\":{", to);
   json_value(to, x->measure, x->all);
   fputs("},\"stacks\":[", to);

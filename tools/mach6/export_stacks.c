@@ -78,13 +78,13 @@ const char *export_unit_name(enum export_unit u)
 
 int64_t export_whole(double v) { return v > 0 ? v < LARGEST ? (int64_t)(v + 0.5) : (int64_t)LARGEST : 0; }
 
-/* With w what a sample weighs: low + high = 2 value + z^2 w, high - low = 2 z sqrt(variance + z^2 w^2 / 4). */
+/* Both ends solve (value - end)^2 = z^2 w end, with w = variance / value what a sample weighs. The low end is asked: the high one may
+ * hold what is missing, too. */
 double export_standard_error(const struct export_measure *m, struct export_value v)
 {
-  if (!m->scored) return NAN;
-  double weight = (v.low + v.high - 2 * v.value) / (Z * Z), half = (v.high - v.low) / 2;
-  double variance = half * half / (Z * Z) - Z * Z * weight * weight / 4;
-  return variance > 0 ? sqrt(variance) : variance <= 0 ? 0 : NAN;
+  if (!m->scored || !isfinite(v.low)) return NAN;
+  if (!(v.value > v.low)) return 0;
+  return v.low > 0 ? (v.value - v.low) / Z * sqrt(v.value / v.low) : NAN;
 }
 
 /* ---- functions, nodes, stacks --------------------------------------------------------------------------------------------- */

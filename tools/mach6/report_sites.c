@@ -1,7 +1,8 @@
 /* report_sites.c - which code allocates and which keeps, from sampled allocations; beside what the books know exactly.
  *
  * A site is named after its innermost function that is no allocator, and where that one is the C++ library's own, after who called it
- * too. All amounts are estimates and carry their 95 % interval; the last line holds the sum against the exact books.
+ * too. All amounts are estimates and carry their 95 % interval; where samples are missing it reaches from what was seen to all that they
+ * can stand for. The last lines hold the sums against the exact books.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -122,12 +123,14 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
 
 static const char *plus_minus(const struct page *p) { return p->utf8 ? "±" : "+-"; }
 
-/* "14.2 KiB ± 1.1 KiB": an amount over so many frames. */
-static void put_amount(const struct page *p, const struct m6_snap_amount *a, double over)
+/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. */
+static void put_amount(const struct page *p, const struct m6_snap_amount *a, double over, int missing)
 {
   double half = (a->high - a->low) / 2;
-  fprintf(p->to, "%11s", t_bytes(a->bytes / over));
-  fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
+  fprintf(p->to, "%11s", t_bytes((missing ? a->low : a->bytes) / over));
+  if (missing) fprintf(p->to, " to %-9s", t_bytes(a->high / over));
+  else
+    fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------------- */
@@ -143,7 +146,7 @@ static void churn(const struct page *p, const struct m6_snapshot *s, const struc
   for (uint32_t i = 0; i < n && i < most; i++) {
     const struct m6_snap_site *r = list[i];
     const struct m6_snap_amount *a = frames ? &r->in_frames : &r->made;
-    put_amount(p, a, over);
+    put_amount(p, a, over, s->sites.dropped > 0);
     fprintf(p->to, "  %5s  %8s", t_ratio(all->bytes > 0 ? a->bytes / all->bytes : 0), t_number(a->blocks / over));
     fprintf(p->to, "  %12s  ", frames ? t_ratio(a->blocks > 0 ? r->same_frame.blocks / a->blocks : 0) : "-");
     name(p, s, r);
@@ -223,17 +226,26 @@ static void mapped(const struct page *p, const struct m6_snapshot *s, const stru
 static void against_the_books(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
-  char text[640];
-  int inside = (double)h->exact_bytes >= h->made.low && (double)h->exact_bytes <= h->made.high;
-  int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes((double)h->exact_bytes),
-                   t_count(h->exact_count));
-  n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s %s %s in %s calls%s.",
-                t_bytes(h->made.bytes), plus_minus(p), t_bytes((h->made.high - h->made.low) / 2),
-                t_count((uint64_t)h->made.blocks),
-                h->interval == 1           ? ""
-                : h->samples < SAMPLES_FEW ? ", which so few samples cannot tell: --sites=16K takes more"
-                : inside                   ? ""
-                                           : ", which is outside of its 95 % interval");
+  char text[800];
+  double exact = (double)h->exact_bytes;
+  int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes(exact), t_count(h->exact_count));
+  n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s", t_bytes(h->made.bytes));
+  if (!h->dropped)
+    n += snprintf(text + n, sizeof text - (size_t)n, " %s %s", plus_minus(p),
+                  t_bytes((h->made.high - h->made.low) / 2));
+  n += snprintf(text + n, sizeof text - (size_t)n, " in %s calls", t_count((uint64_t)h->made.blocks));
+  if (h->dropped)
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  ", and samples that are missing stand for %s%s more: every amount here is from what was seen to that",
+                  h->interval > 1 ? "at most " : "", t_bytes((double)h->dropped_bytes));
+  if (exact < h->made.low || exact > h->made.high) {
+    if (h->interval == 1 && exact > h->made.high)
+      n += snprintf(text + n, sizeof text - (size_t)n, "; %s are in no sample", t_bytes(exact - h->made.high));
+    else
+      n += snprintf(text + n, sizeof text - (size_t)n, ", which is outside of its 95 %% interval%s",
+                    h->samples < SAMPLES_FEW ? ": so few samples cannot tell, --sites=16K takes more" : "");
+  }
+  n += snprintf(text + n, sizeof text - (size_t)n, ".");
   n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
                 h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
