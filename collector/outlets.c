@@ -101,6 +101,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
     .publishes = ++o->publishes,
     .images_other = state->images_other,
     .images_other_allocs = state->images_other_allocs,
+    .lost = state->lost,
     .exe = i->exe,
     .caller = (const char(*)[256])i->caller,
     .price = o->calibration.price,

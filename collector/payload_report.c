@@ -50,17 +50,25 @@ static json_t *target(const struct m6_snapshot *s)
                    m6_json_u64(s->uid), "pointer_bits", m6_json_u64(s->pointer_bits), "unseen", unseen);
 }
 
+static json_t *lost(const struct m6_snapshot *s)
+{
+  if (s->lost == M6_LOST_NOTHING) return json_null();
+  return json_pack("{s:o, s:o, s:o, s:s, s:s}", "pid", m6_json_u64(s->lost_pid), "from",
+                   text(s, s->lost_from_offset, s->lost_from_bytes), "to", text(s, s->lost_to_offset, s->lost_to_bytes),
+                   "why", m6_lost_name(s->lost), "text", m6_lost_text(s->lost));
+}
+
 static json_t *session(const struct m6_snapshot *s)
 {
   json_t *exited = s->ending_known && WIFEXITED(s->ending) ? json_integer(WEXITSTATUS(s->ending)) : json_null();
   json_t *signal = s->ending_known && WIFSIGNALED(s->ending) ? json_integer(WTERMSIG(s->ending)) : json_null();
-  return json_pack("{s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o}", "exit_status", exited,
-                   "signal", signal, "number", m6_json_u64(s->session), "state", m6_state_name(s->state), "end",
+  return json_pack("{s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:{s:o, s:o}, s:o, s:o, s:o}", "exit_status",
+                   exited, "signal", signal, "number", m6_json_u64(s->session), "state", m6_state_name(s->state), "end",
                    m6_end_name(s->end_reason), "level", m6_level_name(s->level), "ttl_s", m6_json_seconds(s->ttl_ns),
                    "elapsed_s", m6_json_seconds(s->elapsed_ns), "started", utc(s->started_unix_ns), "clock",
                    m6_clock_name(s->clock_kind), "threads", "seen", m6_json_u64(s->threads_seen), "now",
                    m6_json_u64(s->threads_now), "images_other", m6_json_u64(s->images_other), "images_other_allocs",
-                   m6_json_u64(s->images_other_allocs));
+                   m6_json_u64(s->images_other_allocs), "lost", lost(s));
 }
 
 static json_t *frame_source(const struct m6_snapshot *s)

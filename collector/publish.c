@@ -1,4 +1,5 @@
 /* publish.c - a capture as a snapshot: the head, and the regions behind the nodes. Nodes are in publish_tree.c. See publish.h. */
+#include "lost_exec.h"
 #include "publish_parts.h"
 
 #include <math.h>
@@ -309,6 +310,11 @@ static void put_identity(const struct m6_capture *c, const struct m6_outside *o,
   s->threads_now = c->now.threads;
   s->images_other = o->images_other;
   s->images_other_allocs = o->images_other_allocs;
+  if (o->lost == NULL) return;
+  s->lost = o->lost->why;
+  s->lost_pid = (uint32_t)o->lost->pid;
+  m6_put_clean(w, o->lost->from, &s->lost_from_offset, &s->lost_from_bytes, NULL);
+  m6_put_clean(w, o->lost->to, &s->lost_to_offset, &s->lost_to_bytes, NULL);
 }
 
 /* Where the books close: a running session's at the last boundary, where process and records agree; the final ones at the end. */

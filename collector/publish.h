@@ -42,8 +42,9 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
   uint64_t load_ns, ttl_ns, collector_ns, target_cpu_ns, publishes;
   uint32_t images_other;
   uint64_t images_other_allocs;
-  const char *exe;           /* path, or NULL */
-  const char (*caller)[256]; /* M6_STREAMS module paths, "" = unknown; or NULL */
+  const struct m6_lost_exec *lost; /* or NULL */
+  const char *exe;                 /* path, or NULL */
+  const char (*caller)[256];       /* M6_STREAMS module paths, "" = unknown; or NULL */
   struct m6_price price;
   const struct m6_snap_govern *govern; /* or NULL */
   const struct m6_appendix *appendix;  /* or NULL */

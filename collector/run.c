@@ -2,8 +2,9 @@
  *
  * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is
  * an image, mapped as soon as its segment appears, drained while the main one is not known, and let go when its process
- * is dead. Main is the image that presents first; if none does, the one with scopes, then the one with most
- * allocations, then the direct child's last. The others are counted: how many, and what they allocated.
+ * is dead. Main is the image that presents first; if none does, the one with scopes, then that of the direct child which
+ * became a program without the shim (lost_exec.h), then the one with most allocations, then the direct child's last. The
+ * others are counted: how many, and what they allocated.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "kernel_side.h"
+#include "lost_exec.h"
 #include "session.h"
 #include "site_side.h"
 #include "stats_proc.h"
@@ -30,6 +32,7 @@ struct run {
     uint64_t since_ns; /* it has been the best one */
     uint32_t moves;
   } follow;
+  struct m6_lost_execs lost;
   struct m6_error refused; /* why the direct child's segment is of no use; status 0: nothing was refused */
 };
 
@@ -83,6 +86,7 @@ static void take(struct run *r, const char *file)
   m6_control_on(i, at->level);
   if (at->sites != i->site_interval) m6_control_level(i, at->level, at->sites);
   if (i->pidfd >= 0) m6_watch_add(&r->o.watch, i->pidfd);
+  m6_lost_exec_found(&r->lost, i->who.pid, i->who.load_ns);
   for (size_t n = 0; n < r->count; n++) { /* exec: the same process, a later image */
     struct m6_image *old = r->images[n];
     if (old->who.pid != i->who.pid || old->dead || old->who.load_ns >= i->who.load_ns) continue;
@@ -106,6 +110,12 @@ static void scan(struct run *r)
   if (d) closedir(d);
 }
 
+/* Did the direct child lose the shim when this image became another program? That one may have been the game. */
+static int lost_child(const struct run *r, const struct m6_image *i)
+{
+  return i->who.pid == r->o.options->pid && m6_lost_exec_of(&r->lost, i) != NULL;
+}
+
 /* Is `a` rather the main image than `b`, when neither is known to be? */
 static int better(const struct run *r, const struct m6_image *a, const struct m6_image *b)
 {
@@ -115,6 +125,8 @@ static int better(const struct run *r, const struct m6_image *a, const struct m6
   if (fa != fb) return fa != 0 && (fb == 0 || fa < fb);
   int sa = a->capture && a->capture->marks != 0, sb = b->capture && b->capture->marks != 0;
   if (sa != sb) return sa;
+  int la = lost_child(r, a), lb = lost_child(r, b);
+  if (la != lb) return la;
   if (allocs(a) != allocs(b)) return allocs(a) > allocs(b);
   int ca = a->who.pid == r->o.options->pid, cb = b->who.pid == r->o.options->pid;
   if (ca != cb) return ca;
@@ -132,10 +144,17 @@ static struct m6_image *best(const struct run *r)
   return b;
 }
 
+static int has_later(const struct run *r, const struct m6_image *i)
+{
+  for (size_t n = 0; n < r->count; n++)
+    if (r->images[n]->who.pid == i->who.pid && r->images[n]->who.load_ns > i->who.load_ns) return 1;
+  return 0;
+}
+
 /* An image whose writers are gone: the rest of its records, its last readings, then its segment goes. One that wrote
  * no records stays mapped as long as it may be the main one: most images of a run are small and short, and need no
  * more than their totals. */
-static void settle(const struct run *r, struct m6_image *i)
+static void settle(struct run *r, struct m6_image *i)
 {
   struct m6_drained got;
   if (i->settled || i->segment == NULL) return;
@@ -143,6 +162,8 @@ static void settle(const struct run *r, struct m6_image *i)
   struct m6_control now;
   if (m6_control_read(i, &now) == 0 && now.state == M6_ENDED && now.end_reason == M6_END_COLLECTOR_LOST)
     i->end_reason = M6_END_COLLECTOR_LOST; /* we were stopped for too long: what came after is not in the books */
+  if (m6_image_exec(i)) i->end_reason = M6_END_EXEC; /* however it was found to be dead */
+  if (i->end_reason == M6_END_EXEC && !has_later(r, i)) m6_lost_exec_add(&r->lost, i, r->o.options->pid);
   m6_image_look(i);
   if (r->main == NULL || i == r->main) m6_image_drain(i, &got);
   m6_image_sample(i, 1);
@@ -265,6 +286,8 @@ static int publish_run(void *arg, int final, uint32_t reason)
     if (m6_image_capture(main) != 0) return 0;
     m6_image_sample(main, main->dead);
   }
+  /* Where frames were seen, a helper that became something else is nobody's concern. */
+  s.lost = r->main ? m6_lost_exec_of(&r->lost, main) : m6_lost_exec_first(&r->lost, main, r->o.options->pid);
   s.images_other = (uint32_t)(r->dead_images + r->count - 1);
   s.images_other_allocs = r->dead_allocs;
   for (size_t n = 0; n < r->count; n++)

@@ -78,6 +78,7 @@ void m6_outlets_ready(struct m6_outlets *o); /* says so on the ready descriptor 
 struct m6_session_state {
   uint32_t state, end_reason, images_other;
   uint64_t images_other_allocs;
+  const struct m6_lost_exec *lost; /* or NULL */
 };
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final);
 void m6_outlets_close(struct m6_outlets *o);

@@ -190,6 +190,9 @@ int m6_snapshot_check(const void *block, size_t bytes)
       !text_ok(s, s->name_offset, s->name_bytes, M6_TEXT_MAX) || !streams_ok(s) || !nodes_ok(s) || !spikes_ok(s) ||
       !govern_ok(&s->govern) || !retained_ok(s))
     return MACH6_EINVALID;
+  if (s->lost >= M6_LOST_KINDS || !text_ok(s, s->lost_from_offset, s->lost_from_bytes, M6_TEXT_MAX) ||
+      !text_ok(s, s->lost_to_offset, s->lost_to_bytes, M6_TEXT_MAX))
+    return MACH6_EINVALID;
   if (s->state > M6_ENDED || s->end_reason > M6_END_BUDGET || s->level > M6_LEVEL_FULL ||
       s->verdict < M6_VERDICT_UNKNOWN || s->verdict > M6_VERDICT_SHRINKS)
     return MACH6_EINVALID;

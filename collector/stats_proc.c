@@ -163,3 +163,21 @@ int m6_proc_module(pid_t pid, uint64_t address, char *out, size_t room)
   fclose(f);
   return length;
 }
+
+int m6_proc_maps(pid_t pid, uint64_t inode)
+{
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/maps", (int)m6_proc_speaker(pid));
+  FILE *f = fopen(path, "re");
+  char *line = NULL;
+  size_t size = 0;
+  int found = 0, lines = 0;
+  while (f && !found && getline(&line, &size, f) > 0) {
+    unsigned long long there;
+    found = sscanf(line, "%*s %*s %*s %*s %llu", &there) == 1 && there == inode;
+    lines++;
+  }
+  free(line);
+  if (f) fclose(f);
+  return lines ? found : -1;
+}

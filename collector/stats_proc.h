@@ -38,5 +38,7 @@ int m6_proc_exe_path(pid_t pid, char *out, size_t room);
 int m6_proc_thread_name(pid_t pid, pid_t tid, char *out, size_t room);
 /* Path of what is mapped at an address: length, or -1. */
 int m6_proc_module(pid_t pid, uint64_t address, char *out, size_t room);
+/* Does it map a file with this inode? 1 or 0; -1: its maps cannot be read. */
+int m6_proc_maps(pid_t pid, uint64_t inode);
 
 #endif

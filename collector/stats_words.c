@@ -34,6 +34,25 @@ const char *m6_end_text(uint32_t i)
   };
   return PICK(t, i);
 }
+const char *m6_lost_name(uint32_t i)
+{
+  static const char *const t[] = {[M6_LOST_UNKNOWN] = "unknown",
+                                  [M6_LOST_PRELOAD] = "preload",
+                                  [M6_LOST_TOKEN] = "token",
+                                  [M6_LOST_PROGRAM] = "program"};
+  return PICK(t, i);
+}
+const char *m6_lost_text(uint32_t i)
+{
+  static const char *const t[] = {
+    [M6_LOST_UNKNOWN] = "why is not known",
+    [M6_LOST_PRELOAD] = "LD_PRELOAD no longer named libmach6.so: let it keep LD_PRELOAD and MACH6_RUN",
+    [M6_LOST_TOKEN] = "it had lost MACH6_RUN: let it keep LD_PRELOAD and MACH6_RUN",
+    [M6_LOST_PROGRAM] =
+      "LD_PRELOAD was there, but a static or privileged program, or one for another kind of machine, ignores it",
+  };
+  return PICK(t, i);
+}
 const char *m6_level_name(uint32_t i)
 {
   static const char *const t[] = {[M6_LEVEL_MEMORY] = "memory", [M6_LEVEL_LITE] = "lite", [M6_LEVEL_FULL] = "full"};

@@ -9,6 +9,9 @@
 
 const char *m6_state_name(uint32_t state) __attribute__((visibility("hidden")));
 const char *m6_end_name(uint32_t end) __attribute__((visibility("hidden")));
+/* Why the shim was lost (enum m6_lost): a word, and a clause that says what can be done. */
+const char *m6_lost_name(uint32_t why) __attribute__((visibility("hidden")));
+const char *m6_lost_text(uint32_t why) __attribute__((visibility("hidden")));
 const char *m6_end_text(uint32_t end) __attribute__((visibility("hidden"))); /* what ended the session, as a clause */
 const char *m6_level_name(uint32_t level) __attribute__((visibility("hidden")));
 const char *m6_clock_name(uint32_t clock) __attribute__((visibility("hidden")));

@@ -57,6 +57,32 @@ int m6_find_name(const char *glob, char file[64], struct m6_error *e)
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
+static void read_exec(void *arg)
+{
+  struct m6_image *i = arg;
+  const struct m6_header *h = i->segment;
+  i->exec = m6_observe(&h->exec);
+  memcpy(i->became, h->exec_path, sizeof i->became);
+  if (m6_peek(&h->exited_clock) != 0) i->exec = 0; /* its destructor ran */
+}
+
+int m6_image_exec(struct m6_image *i)
+{
+  if (i->segment == NULL || m6_image_guarded(i, read_exec, i) != 0 || !(i->exec & M6_EXEC_UNDER_WAY)) i->exec = 0;
+  i->became[i->exec ? sizeof i->became - 1 : 0] = 0;
+  return i->exec != 0;
+}
+
+/* Is the exec done that the shim noted? Then its process maps this segment no more. */
+static int left(struct m6_image *i)
+{
+  struct stat st;
+  if (i->dead || !m6_image_exec(i) || fstat(i->fd, &st) != 0 || m6_proc_maps(i->who.pid, st.st_ino) != 0) return 0;
+  i->dead = 1;
+  i->end_reason = M6_END_EXEC;
+  return 1;
+}
+
 int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_token, struct m6_error *e)
 {
   memset(i, 0, sizeof *i);
@@ -99,6 +125,7 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   struct m6_proc p;
   if (!i->dead && m6_proc_read(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns, i->stack = p.stack;
   if (in_run) i->cpu_start_ns = 0; /* its session began with it */
+  if (left(i)) return 0;
   i->exe_known = m6_proc_exe(i->who.pid, &i->exe_device, &i->exe_inode) == 0;
   if (m6_proc_exe_path(i->who.pid, i->exe, sizeof i->exe) < 0) i->exe[0] = 0;
   return 0;
@@ -141,7 +168,7 @@ int m6_image_running(struct m6_image *i)
   if (i->dead) return 0;
   if (!process_gone(i)) return 1;
   i->dead = 1;
-  i->end_reason = M6_END_EXIT;
+  i->end_reason = m6_image_exec(i) ? M6_END_EXEC : M6_END_EXIT;
   return 0;
 }
 
@@ -161,11 +188,16 @@ int m6_image_alive(struct m6_image *i)
   struct m6_proc p;
   if (!m6_image_running(i)) return 0;
   whole(i);
+  if (left(i)) return 0;
   int other = i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
               (device != i->exe_device || inode != i->exe_inode);
   /* The same file once more, without the shim: what tells it is that its stack begins somewhere else. */
   if (!other && i->stack && m6_proc_read(i->who.pid, &p) == 0) other = p.stack && p.stack != i->stack;
-  if (other) {
+  if (other) { /* by a system call of its own, past the shim */
+    char exe[sizeof i->exe];
+    size_t most = sizeof i->became;
+    int n = m6_proc_exe_path(i->who.pid, exe, sizeof exe) + 1; /* with its NUL; the end of it says more */
+    if (n > 0) memcpy(i->became, exe + ((size_t)n > most ? (size_t)n - most : 0), (size_t)n > most ? most : (size_t)n);
     i->dead = 1;
     i->end_reason = M6_END_EXEC;
   }

@@ -23,6 +23,8 @@ struct m6_image { /* one loaded shim: a process between two execs */
   int failed;          /* its memory went away or made no sense */
   int settled;         /* dead, and its last readings are taken */
   uint32_t end_reason; /* enum m6_end, once dead */
+  uint32_t exec;       /* M6_EXEC_*, as its shim noted; and for which program: "" = not known */
+  char became[256];
   uint64_t cpu_start_ns, cpu_ns;
   struct m6_totals base, now; /* totals at the session's start, and last */
   uint64_t base_presents[M6_STREAMS];
@@ -54,6 +56,8 @@ void m6_image_release(struct m6_image *i, int unlink_it);
  * is cheap, the second also whether exec has put another program in its place. */
 int m6_image_running(struct m6_image *i);
 int m6_image_alive(struct m6_image *i);
+/* Has its shim noted an exec that did not come back? 1: then exec and became are filled. It may be under way. */
+int m6_image_exec(struct m6_image *i);
 /* Takes what only /proc knows: CPU time, the executable's path, modules of streams' first callers. */
 void m6_image_look(struct m6_image *i);
 

@@ -279,6 +279,7 @@ static void resolve(void)
   OR(aligned_alloc, no_alloc)
   OR(reallocarray, plain_reallocarray)
   m6_next_maps();
+  m6_next_execs();
   m6_publish(&resolved, 1);
 }
 

@@ -12,7 +12,7 @@
  *   8. Inert means: one predictable branch, then the real function.
  *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
  *
- * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c) call slot.c, sample.c and present.c;
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c, exec.c) call slot.c, sample.c and present.c;
  * those call segment.c; boot.c starts everything, by its constructor or by the first call that finds a boot stub in
  * m6_real.
  */
@@ -253,8 +253,9 @@ struct m6_real_map {
 };
 extern struct m6_real_map m6_real_map __attribute__((visibility("hidden")));
 void *m6_sys_mmap(void *, size_t, int, int, int, off_t)
-  __attribute__((visibility("hidden")));                             /* the system call itself */
-void m6_next_maps(void) __attribute__((visibility("hidden"), cold)); /* fills it */
+  __attribute__((visibility("hidden")));                              /* the system call itself */
+void m6_next_maps(void) __attribute__((visibility("hidden"), cold));  /* fills it */
+void m6_next_execs(void) __attribute__((visibility("hidden"), cold)); /* the same for exec.c */
 
 /* ---- between boot.c, segment.c, slot.c -------------------------------------------------------------------------- */
 /* What the environment says; read once. */

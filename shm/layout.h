@@ -59,6 +59,11 @@ enum m6_end {
   128u /* there is no shim: frames come from the kernel (--frame-symbol), and nothing else is seen */
 #define M6_UNSEEN_PRESENT_NOT_FIRST 64u /* another library's present or dlsym comes before ours: frames may be unseen */
 
+/* What a program is about to become (exec.c). Bits of header.exec. */
+#define M6_EXEC_UNDER_WAY 1u
+#define M6_EXEC_PRELOAD 2u /* the next program's LD_PRELOAD names the shim */
+#define M6_EXEC_TOKEN 4u   /* and its environment has MACH6_RUN */
+
 struct m6_stream {      /* one present stream; claimed by CAS on kind, then written by presenting threads */
   uint64_t display;     /* the API's display, device or renderer; 0 where it has none */
   uint64_t drawable;    /* the API's surface, window or swapchain */
@@ -126,7 +131,9 @@ struct m6_header {
   char name[64];       /* program_invocation_short_name, NUL-terminated */
   uint64_t loads;      /* calls of dlopen so far, each counted before it is done; shared add by the shim */
   uint32_t sites_used; /* 1: the site head is there, and may be read; written by the shim */
-  uint8_t page_free[1024 - 332];
+  uint32_t exec;       /* M6_EXEC_*: an exec that did not come back; 0: none. Written by the shim, as the next one */
+  char exec_path[256]; /* the file it was for, or the end of its path */
+  uint8_t page_free[1024 - 592];
   struct m6_stream streams[M6_STREAMS];
 };
 
@@ -233,6 +240,7 @@ M6_AT(struct m6_header, want, 128);
 M6_AT(struct m6_header, site_interval, 152);
 M6_AT(struct m6_header, labels_refused, 192);
 M6_AT(struct m6_header, name, 256);
+M6_AT(struct m6_header, exec, 332);
 M6_AT(struct m6_header, streams, 1024);
 M6_AT(struct m6_slot, tid, 56);
 M6_AT(struct m6_slot, calloc_, 64);

@@ -159,6 +159,9 @@ struct m6_snapshot {
   uint64_t published_ns;                                        /* CLOCK_MONOTONIC */
   uint32_t clock_kind, threads_seen, threads_now, images_other; /* other images of the same run */
   uint64_t images_other_allocs;
+  uint32_t lost, lost_pid;                    /* enum m6_lost; the process that became a program without the shim */
+  uint32_t lost_from_offset, lost_from_bytes; /* what it was before */
+  uint32_t lost_to_offset, lost_to_bytes;     /* its path; 0 bytes = not known */
 
   /* presents and frames of the main stream */
   uint64_t presents;
@@ -223,6 +226,16 @@ struct m6_snapshot {
   struct m6_snap_sites sites;
 
   struct m6_snap_modules modules;
+};
+
+/* Why the program that an exec of this run led to had no shim. */
+enum m6_lost {
+  M6_LOST_NOTHING,
+  M6_LOST_UNKNOWN,
+  M6_LOST_PRELOAD, /* its environment did not name it */
+  M6_LOST_TOKEN,   /* it did, but MACH6_RUN was gone */
+  M6_LOST_PROGRAM, /* it had both: the program takes no preload, or found no place for its segment */
+  M6_LOST_KINDS
 };
 
 enum m6_verdict { M6_VERDICT_UNKNOWN, M6_VERDICT_STEADY, M6_VERDICT_GROWS, M6_VERDICT_SHRINKS };

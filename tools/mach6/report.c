@@ -54,6 +54,28 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
   free(name);
 }
 
+/* What a reader must know before all else: the program that he means may not be in here. */
+static void lost(const struct page *p, const struct m6_snapshot *s)
+{
+  if (s->lost == M6_LOST_NOTHING) return;
+  char *from = copy(s, s->lost_from_offset, s->lost_from_bytes), *line = NULL;
+  char *to = s->lost_to_bytes ? copy(s, s->lost_to_offset, s->lost_to_bytes) : strdup("another program");
+  size_t n;
+  struct page made = *p;
+  made.to = open_memstream(&line, &n);
+  if (from && to && made.to) {
+    fputs("The shim was lost at an exec: ", made.to);
+    t_label(&made, from, 0);
+    fprintf(made.to, " (pid %u) became ", s->lost_pid);
+    t_label(&made, to, 0);
+    fprintf(made.to, ", which is not in this report. Why: %s.", m6_lost_text(s->lost));
+    if (fclose(made.to) == 0) t_wrap(p, 2, line);
+  }
+  free(line);
+  free(to);
+  free(from);
+}
+
 #define IN_PRESENT_LEAST 0.0005 /* mach6_frame() presents nothing, and takes no time to speak of */
 
 static void frames(const struct page *p, const mach6_stats *h, int parts)
@@ -347,6 +369,7 @@ static void all_parts(const struct page *p, const mach6_stats *h, int parts, con
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   char why[512];
   title(p, s, how_it_ended);
+  lost(p, s);
   if (m6_stats_not_whole(h, why, sizeof why)) t_wrap(p, 2, why);
   frames(p, h, parts);
   report_tree(p, h);
