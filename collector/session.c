@@ -135,7 +135,9 @@ static void chain(struct m6_session *s, uint64_t now)
     return;
   }
   if (m6_control_read(i, &control) != 0) return; /* the next poll says so */
-  if (control.sessions_allowed < c->count + 2) {
+  /* The grant is asked anew, by the shim's own count: a session that was taken over, but ended in that very moment and was followed by
+   * another, is in that and not in ours (lifecycle.pml, NEXT_BY_OWN_COUNT). */
+  if (control.sessions_allowed < c->count + 2 || control.sessions_started >= control.sessions_allowed) {
     m6_say(M6_NORMAL, "process %d allows %u sessions (MACH6_SESSIONS): the chain ends with them", (int)i->who.pid,
            control.sessions_allowed);
     happened(s, M6_EVENT_TTL, now);
