@@ -104,39 +104,45 @@ static pid_t resolve(const char *who, int *status)
   return best;
 }
 
-/* Has it had all the sessions that it grants? */
-static int used_up(pid_t pid)
+/* The target with that pid, when mach6 is loaded in it: 1. */
+static int loaded(pid_t pid, struct m6_target *out)
 {
   struct m6_target *list;
   size_t count;
-  int over = 0;
+  int found = 0;
   if (m6_targets_list(&list, &count) != 0) return 0;
-  for (size_t i = 0; i < count; i++)
-    over |= list[i].pid == pid && list[i].problem == M6_TARGET_FINE && list[i].state != M6_COLLECTING &&
-            list[i].sessions_started >= list[i].sessions_allowed;
+  for (size_t i = 0; i < count && !found; i++)
+    if (list[i].pid == pid && list[i].problem != M6_TARGET_STALE) *out = list[i], found = 1;
   free(list);
-  return over;
+  return found;
 }
 
 /* What went wrong, in words that say what to do, and its exit status. */
 static int explain(pid_t pid, int error)
 {
+  struct m6_target t;
   switch (error) {
   case MACH6_ENOTFOUND:
     if (!lives(pid)) return say("there is no process %d", (int)pid), EXIT_NO_PROCESS;
-    if (used_up(pid))
+    if (!loaded(pid, &t)) {
+      if (m6_shm_elsewhere(pid) < 0)
+        return say("process %d has no segment here, and may have a /dev/shm of its own, into which this user may not "
+                   "look: ask as root (sudo mach6 stat %d)",
+                   (int)pid, (int)pid),
+               EXIT_NOT_LOADED;
+      return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with libmach6.so in "
+                 "LD_PRELOAD",
+                 (int)pid),
+             EXIT_NOT_LOADED;
+    }
+    if (t.problem == M6_TARGET_FINE && t.state != M6_COLLECTING && t.sessions_started >= t.sessions_allowed)
       return say(
                "the session of process %d is over, and it grants no other: start it with MACH6_SESSIONS=2 for two, and "
                "keep the report with 'mach6-collector --out FILE'",
                (int)pid),
              EXIT_NO_CAPTURE;
-    if (has_file(M6_SEGMENT_PREFIX, pid))
-      return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid),
-             EXIT_NO_CAPTURE;
-    return say("mach6 is not loaded in process %d: start it with 'mach6 run -- PROGRAM', or with libmach6.so in "
-               "LD_PRELOAD",
-               (int)pid),
-           EXIT_NOT_LOADED;
+    return say("nobody captures process %d: start one with 'mach6-collector --pid %d'", (int)pid, (int)pid),
+           EXIT_NO_CAPTURE;
   case MACH6_EPERM:
     return say("process %d is another user's: ask as that user, or as root (sudo mach6 stat %d)", (int)pid, (int)pid),
            EXIT_DENIED;
