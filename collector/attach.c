@@ -18,15 +18,15 @@ struct attach {
 
 static uint64_t ms_since(uint64_t then) { return (m6_monotonic_ns() - then) / 1000000u; }
 
-/* The target's file: by pid, by name, or when it comes. 0, -1 when a signal came first, or a status. */
-static int find(struct m6_outlets *o, char file[64], struct m6_error *e)
+/* The target: by pid, by name, or when it comes. 0, -1 when a signal came first, or a status. */
+static int find(struct m6_outlets *o, struct m6_target *who, struct m6_error *e)
 {
   const struct m6_options *p = o->options;
-  if (p->pid) return m6_find_pid(p->pid, file, e);
-  if (p->name) return m6_find_name(p->name, file, e);
+  if (p->pid) return m6_find_pid(p->pid, who, e);
+  if (p->name) return m6_find_name(p->name, who, e);
   m6_say(M6_NORMAL, "waiting for a target named '%s'", p->wait);
   for (;;) {
-    int status = m6_find_name(p->wait, file, e);
+    int status = m6_find_name(p->wait, who, e);
     if (status != M6_EXIT_NO_TARGET) return status;
     if (m6_watch_wait(&o->watch, M6_RESCAN_MS).signal) return -1;
   }
@@ -50,7 +50,7 @@ static int replaced(const struct m6_image *i)
   struct m6_target *list;
   size_t count;
   int newer = 0;
-  if (m6_targets_list(&list, &count) != 0) return 0;
+  if (m6_targets_list_here(&list, &count) != 0) return 0;
   for (size_t n = 0; n < count; n++)
     newer |= list[n].problem == M6_TARGET_FINE && list[n].pid == i->who.pid && list[n].load_ns > i->who.load_ns;
   free(list);
@@ -184,17 +184,12 @@ int m6_attach(const struct m6_options *options, struct m6_error *e)
   static const struct m6_source source = {poll_image, created, ask, stop, publish, image_of, grant};
   static struct attach a; /* zero */
   struct m6_session s = {.o = &a.o, .source = &source, .arg = &a};
-  char file[64];
+  struct m6_target who;
   m6_reap();
   int status = m6_outlets_open(&a.o, options, e);
   if (status == 0) m6_outlets_ready(&a.o);
-  if (status == 0) status = find(&a.o, file, e);
-  if (status == 0) {
-    struct m6_target who;
-    m6_target_look(file, &who);
-    if (who.problem == M6_TARGET_NAMESPACE) m6_target_resolve(&who);
-    status = m6_image_open(&a.image, &who, 0, e);
-  }
+  if (status == 0) status = find(&a.o, &who, e);
+  if (status == 0) status = m6_image_open(&a.image, &who, 0, e);
   if (status != 0) {
     m6_outlets_close(&a.o);
     return status < 0 ? M6_EXIT_OK : status;

@@ -142,7 +142,7 @@ static struct m6_header *own_segment(char path[128])
     pid_t pid;
     uint64_t load;
     if (!m6_target_parse(e->d_name, &pid, &load) || pid != getpid()) continue;
-    m6_target_look(e->d_name, &t);
+    m6_target_look(e->d_name, 0, &t);
     if (t.problem != M6_TARGET_FINE) continue;
     snprintf(path, 128, M6_SEGMENT_DIR "/%s", t.file);
     int fd = open(path, O_RDWR | O_CLOEXEC);

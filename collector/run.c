@@ -25,6 +25,7 @@ struct run {
   struct m6_image *main;             /* the first to present; NULL = not known yet */
   uint64_t dead_images, dead_allocs; /* of images that were let go */
   uint64_t scan_ns;                  /* when the segments' folder was last looked through */
+  uint64_t began_ns, elsewhere_ns;   /* the first look, and when other processes' such folders were looked through */
   int retry;                         /* a segment was seen that was not finished */
   struct m6_kernel_side *kernel;     /* of the image that may be main */
   struct m6_kernel_follow {          /* where it goes */
@@ -54,11 +55,11 @@ static int known(const struct run *r, const char *file)
   return 0;
 }
 
-static void take(struct run *r, const char *file)
+static void take(struct run *r, const char *file, pid_t via)
 {
   struct m6_error e;
   struct m6_target t;
-  m6_target_look(file, &t);
+  m6_target_look(file, via, &t);
   if (t.problem == M6_TARGET_UNFINISHED && t.alive && t.mine) r->retry = 1;
   if (t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid)
     m6_target_refuse(&t, &r->refused); /* its token can't be read */
@@ -105,7 +106,7 @@ static void scan(struct run *r)
   while (d && (e = readdir(d)) != NULL) {
     pid_t pid;
     uint64_t load;
-    if (m6_target_parse(e->d_name, &pid, &load) && !known(r, e->d_name)) take(r, e->d_name);
+    if (m6_target_parse(e->d_name, &pid, &load) && !known(r, e->d_name)) take(r, e->d_name, 0);
   }
   if (d) closedir(d);
 }
@@ -114,6 +115,24 @@ static void scan(struct run *r)
 static int lost_child(const struct run *r, const struct m6_image *i)
 {
   return i->who.pid == r->o.options->pid && m6_lost_exec_of(&r->lost, i) != NULL;
+}
+
+/* Those of a container, or of a launcher that has mounted a /dev/shm of its own. */
+static void take_elsewhere(void *arg, const char *file, pid_t via)
+{
+  if (!known(arg, file)) take(arg, file, via);
+}
+
+/* No event tells of these, and a look goes through all of /proc: the longer there was none, the less often. */
+static void scan_elsewhere(struct run *r, uint64_t now, int at_once)
+{
+  if (r->main != NULL) return;
+  if (r->began_ns == 0) r->began_ns = now;
+  uint64_t wait = (now - r->began_ns) / 8, most = 20 * M6_RESCAN_MS * 1000000ull;
+  if (wait < M6_RESCAN_MS * 1000000ull) wait = M6_RESCAN_MS * 1000000ull;
+  if (!at_once && now - r->elsewhere_ns < (wait < most ? wait : most)) return;
+  m6_targets_elsewhere(take_elsewhere, r);
+  r->elsewhere_ns = m6_monotonic_ns();
 }
 
 /* Is `a` rather the main image than `b`, when neither is known to be? */
@@ -308,6 +327,7 @@ static enum m6_life_event poll_run(void *arg, const struct m6_due *due, enum m6_
     scan(r);
     r->scan_ns = due->now;
   }
+  scan_elsewhere(r, due->now, 0);
   *got = poll_images(r, due->beat, due->look);
   if (state == M6_LIFE_PENDING && r->count + r->dead_images != 0) return M6_EVENT_STARTED;
   return p->end_fd < 0 && due->look && !m6_proc_alive(p->pid) ? M6_EVENT_EXIT : M6_EVENT_NOTHING;
@@ -328,6 +348,7 @@ static void stop(void *arg)
 {
   struct run *r = arg;
   scan(r);
+  scan_elsewhere(r, m6_monotonic_ns(), 1);
   for (size_t n = 0; n < r->count; n++)
     if (r->images[n]->segment && m6_image_alive(r->images[n])) m6_control_off(r->images[n], 0);
   for (uint64_t from = m6_monotonic_ns(); m6_monotonic_ns() - from < M6_OFF_MS * 1000000ull;) {

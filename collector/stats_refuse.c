@@ -98,6 +98,11 @@ static int refuse_process(pid_t pid, struct words w)
     return refuse(w, M6_EXIT_UNATTACHABLE, "process %d%s cannot be attached: its program is %s", (int)pid, name,
                   closed);
   if (geteuid() != 0 && p.uid != geteuid() && p.euid != geteuid()) return another_users(w, pid, name, p.uid);
+  if (m6_shm_elsewhere(pid) < 0)
+    return refuse(w, M6_EXIT_NOT_LOADED,
+                  "process %d%s has no segment here, and may have a /dev/shm of its own, into which this user may not "
+                  "look: say this as root; or " M6_HOW_TO_LOAD,
+                  (int)pid, name);
   return refuse(w, M6_EXIT_NOT_LOADED, "process %d%s has not loaded the shim: " M6_HOW_TO_LOAD, (int)pid, name);
 }
 

@@ -65,6 +65,14 @@ static int lives(const struct m6_target *t)
   return p.state != 'Z' && p.state != 'X' && same_process(t, &p);
 }
 
+/* Has its process become another program since? Where the shim noted so, and its memory is not mapped any more. */
+static void judge_exec(struct m6_target *t)
+{
+  if (t->problem != M6_TARGET_FINE || !t->exec_inode || m6_proc_maps(t->pid, t->exec_inode) != 0) return;
+  t->problem = M6_TARGET_STALE;
+  t->alive = 0;
+}
+
 static void identify(struct m6_target *t, const struct m6_header *h)
 {
   t->version = h->version;
@@ -92,7 +100,7 @@ static void identify(struct m6_target *t, const struct m6_header *h)
     return;
   }
   uint64_t ours = own_pidns();
-  if (h->pidns != 0 && ours != 0 && h->pidns != ours) {
+  if (ours != 0 && h->pidns != ours && (h->pidns != 0 || t->via != 0)) { /* elsewhere, unknown is not taken for ours */
     t->problem = M6_TARGET_NAMESPACE;
     t->pidns = h->pidns;
     return;
@@ -108,14 +116,21 @@ static void identify(struct m6_target *t, const struct m6_header *h)
   else if (t->uid != p.uid && t->uid != p.euid) t->problem = M6_TARGET_INVALID;
 }
 
-void m6_target_look(const char *file, struct m6_target *t)
+void m6_target_path(const struct m6_target *t, char path[M6_TARGET_PATH])
+{
+  if (t->via) snprintf(path, M6_TARGET_PATH, "/proc/%d/root" M6_SEGMENT_DIR "/%s", (int)t->via, t->file);
+  else snprintf(path, M6_TARGET_PATH, M6_SEGMENT_DIR "/%s", t->file);
+}
+
+void m6_target_look(const char *file, pid_t via, struct m6_target *t)
 {
   memset(t, 0, sizeof *t);
   snprintf(t->file, sizeof t->file, "%s", file);
+  t->via = via;
   t->problem = M6_TARGET_INVALID;
   if (!m6_target_parse(file, &t->pid, &t->load_ns)) return;
-  char path[320];
-  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
+  char path[M6_TARGET_PATH];
+  m6_target_path(t, path);
   struct stat st;
   int there = lstat(path, &st) == 0;
   if (there) t->uid = st.st_uid;
@@ -139,6 +154,7 @@ void m6_target_look(const char *file, struct m6_target *t)
     } else if (h.magic == M6_SEGMENT_MAGIC) {
       t->problem = M6_TARGET_FINE;
       identify(t, &h);
+      t->exec_inode = h.exec & M6_EXEC_UNDER_WAY ? st.st_ino : 0;
       if (t->problem == M6_TARGET_FINE && st.st_size != M6_SEGMENT_BYTES) t->problem = M6_TARGET_INVALID;
     }
   }
@@ -148,7 +164,7 @@ void m6_target_look(const char *file, struct m6_target *t)
 void m6_target_resolve(struct m6_target *t)
 {
   struct m6_proc p;
-  pid_t here = m6_proc_in_namespace(t->pidns, t->pid);
+  pid_t here = t->pidns ? m6_proc_in_namespace(t->pidns, t->pid) : -1;
   if (here < 0) return;
   t->alive = here > 0 && m6_proc_read(here, &p) == 0 && p.state != 'Z' && p.state != 'X' && same_process(t, &p);
   if (t->alive && t->uid != p.uid && t->uid != p.euid) return; /* planted */
@@ -163,36 +179,52 @@ static int by_pid_then_newest(const void *a, const void *b)
   return x->load_ns < y->load_ns ? 1 : x->load_ns > y->load_ns ? -1 : 0;
 }
 
-int m6_targets_list(struct m6_target **list, size_t *count)
+struct gathered {
+  struct m6_target *list;
+  size_t count, room;
+  int error;
+};
+
+static void gather(void *arg, const char *file, pid_t via)
+{
+  struct gathered *g = arg;
+  pid_t pid;
+  uint64_t load;
+  if (g->error || !m6_target_parse(file, &pid, &load)) return;
+  if (g->count == g->room) {
+    size_t room = g->room ? 2 * g->room : 16;
+    struct m6_target *more = realloc(g->list, room * sizeof *more);
+    if (more == NULL) {
+      g->error = ENOMEM;
+      return;
+    }
+    g->list = more;
+    g->room = room;
+  }
+  struct m6_target *t = &g->list[g->count++], inside;
+  m6_target_look(file, via, t);
+  inside = *t;
+  if (t->problem == M6_TARGET_NAMESPACE) m6_target_resolve(&inside);
+  if (inside.problem == M6_TARGET_FINE) *t = inside; /* of a container on this machine: it goes by its number here */
+  judge_exec(t);
+}
+
+static int list_them(struct m6_target **list, size_t *count, int elsewhere)
 {
   *list = NULL;
   *count = 0;
   DIR *d = opendir(M6_SEGMENT_DIR);
   if (d == NULL) return errno;
-  size_t room = 0;
-  struct dirent *e;
-  while ((e = readdir(d)) != NULL) {
-    pid_t pid;
-    uint64_t load;
-    if (!m6_target_parse(e->d_name, &pid, &load)) continue;
-    if (*count == room) {
-      room = room ? 2 * room : 16;
-      struct m6_target *more = realloc(*list, room * sizeof **list);
-      if (more == NULL) {
-        free(*list);
-        *list = NULL;
-        closedir(d);
-        return ENOMEM;
-      }
-      *list = more;
-    }
-    struct m6_target *t = &(*list)[(*count)++], inside;
-    m6_target_look(e->d_name, t);
-    inside = *t;
-    if (t->problem == M6_TARGET_NAMESPACE) m6_target_resolve(&inside);
-    if (inside.problem == M6_TARGET_FINE) *t = inside; /* of a container on this machine: it goes by its number here */
-  }
+  struct gathered g = {NULL, 0, 0, 0};
+  for (struct dirent *e; (e = readdir(d)) != NULL;) gather(&g, e->d_name, 0);
   closedir(d);
+  if (elsewhere) m6_targets_elsewhere(gather, &g);
+  if (g.error) {
+    free(g.list);
+    return g.error;
+  }
+  *list = g.list;
+  *count = g.count;
   if (*count > 1) qsort(*list, *count, sizeof **list, by_pid_then_newest);
   for (size_t i = 0, newest = 0; i < *count; i++) { /* exec replaced these images; their pid lives on in the newest */
     struct m6_target *t = &(*list)[i], *n = &(*list)[newest];
@@ -207,12 +239,15 @@ int m6_targets_list(struct m6_target **list, size_t *count)
   return 0;
 }
 
+int m6_targets_list(struct m6_target **list, size_t *count) { return list_them(list, count, 1); }
+int m6_targets_list_here(struct m6_target **list, size_t *count) { return list_them(list, count, 0); }
+
 /* Unlinks a file of ours that nobody holds a lock on. */
-static int unlink_free(const char *file, int young_is_kept)
+static int unlink_free(const struct m6_target *t, int young_is_kept)
 {
-  char path[320];
+  char path[M6_TARGET_PATH];
   struct stat st;
-  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", file);
+  m6_target_path(t, path);
   int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), gone = 0;
   if (fd < 0) return 0;
   if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || geteuid() == 0) &&
@@ -248,8 +283,10 @@ static size_t reap_stats(pid_t collector)
     uint64_t load;
     if (!parse(e->d_name, M6_STATS_PREFIX, &pid, &load)) continue;
     pid_t of = stats_collector(e->d_name);
+    struct m6_target stats = {.via = 0};
+    snprintf(stats.file, sizeof stats.file, "%.63s", e->d_name);
     if (collector ? of == collector : of == 0 || (of > 0 && !m6_proc_alive(of)))
-      gone += (size_t)unlink_free(e->d_name, of == 0); /* one without a name may be being made just now */
+      gone += (size_t)unlink_free(&stats, of == 0); /* one without a name may be being made just now */
   }
   if (d) closedir(d);
   return gone;
@@ -263,7 +300,7 @@ size_t m6_reap_run(uint64_t token, pid_t collector)
     for (size_t i = 0; i < count; i++) {
       const struct m6_target *t = &list[i];
       int known = t->problem == M6_TARGET_FINE || t->problem == M6_TARGET_STALE || t->problem == M6_TARGET_NAMESPACE;
-      if (known && t->mine && t->run_token == token) gone += (size_t)unlink_free(t->file, 0);
+      if (known && t->mine && t->run_token == token) gone += (size_t)unlink_free(t, 0);
     }
     free(list);
   }
@@ -283,10 +320,10 @@ size_t m6_reap(void)
     const struct m6_target *t = &list[i];
     int stale = t->problem == M6_TARGET_STALE ||
                 ((t->problem == M6_TARGET_UNFINISHED || t->problem == M6_TARGET_VERSION) && !t->alive) ||
-                (t->problem == M6_TARGET_NAMESPACE && all_seen && m6_proc_in_namespace(t->pidns, 0) == 0);
+                (t->problem == M6_TARGET_NAMESPACE && t->pidns && all_seen && m6_proc_in_namespace(t->pidns, 0) == 0);
     if (!stale || !t->mine) continue;
     if (t->run_token != 0 && boot_ns < t->load_ns + RUN_GRACE_NS) continue;
-    gone += (size_t)unlink_free(t->file, t->problem == M6_TARGET_UNFINISHED);
+    gone += (size_t)unlink_free(t, t->problem == M6_TARGET_UNFINISHED);
   }
   free(list);
   return gone + reap_stats(0) + m6_socket_reap();

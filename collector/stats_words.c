@@ -49,7 +49,8 @@ const char *m6_lost_text(uint32_t i)
     [M6_LOST_PRELOAD] = "LD_PRELOAD no longer named libmach6.so: let it keep LD_PRELOAD and MACH6_RUN",
     [M6_LOST_TOKEN] = "it had lost MACH6_RUN: let it keep LD_PRELOAD and MACH6_RUN",
     [M6_LOST_PROGRAM] =
-      "LD_PRELOAD was there, but a static or privileged program, or one for another kind of machine, ignores it",
+      "LD_PRELOAD was there: a static or privileged program, or one for another kind of machine, ignores it; one whose "
+      "/dev/shm is full makes no segment, and one with a /dev/shm of its own may be over before it is found",
   };
   return PICK(t, i);
 }

@@ -25,15 +25,12 @@ int m6_target_refuse(const struct m6_target *t, struct m6_error *e)
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-int m6_find_pid(pid_t pid, char file[64], struct m6_error *e)
+int m6_find_pid(pid_t pid, struct m6_target *out, struct m6_error *e)
 {
-  struct m6_target found;
-  e->status = m6_refuse_find(pid, &found, e->text, sizeof e->text);
-  if (e->status == 0) memcpy(file, found.file, 64);
-  return e->status;
+  return e->status = m6_refuse_find(pid, out, e->text, sizeof e->text);
 }
 
-int m6_find_name(const char *glob, char file[64], struct m6_error *e)
+int m6_find_name(const char *glob, struct m6_target *out, struct m6_error *e)
 {
   struct m6_target *list;
   size_t count, found = 0;
@@ -42,7 +39,7 @@ int m6_find_name(const char *glob, char file[64], struct m6_error *e)
   char pids[256] = "";
   for (size_t i = 0; i < count; i++) {
     if (list[i].problem != M6_TARGET_FINE || fnmatch(glob, list[i].name, 0) != 0) continue;
-    memcpy(file, list[i].file, 64);
+    *out = list[i];
     size_t at = strlen(pids);
     snprintf(pids + at, sizeof pids - at, "%s%d", found ? ", " : "", (int)list[i].pid);
     found++;
@@ -91,8 +88,8 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   int in_run = run_token != 0 && i->who.run_token == run_token;
   if (i->who.problem != M6_TARGET_FINE && !(in_run && i->who.problem == M6_TARGET_STALE))
     return m6_target_refuse(&i->who, e);
-  char path[128];
-  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
+  char path[M6_TARGET_PATH];
+  m6_target_path(&i->who, path);
   i->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   struct stat st;
   if (i->fd < 0 || fstat(i->fd, &st) != 0) {
@@ -118,7 +115,7 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
     int error = errno;
     i->segment = NULL;
     m6_image_release(i, 0);
-    return m6_fail(e, M6_EXIT_OTHER, "cannot map " M6_SEGMENT_DIR "/%s: %s", i->who.file, strerror(error));
+    return m6_fail(e, M6_EXIT_OTHER, "cannot map %s: %s", path, strerror(error));
   }
   if (i->who.problem == M6_TARGET_STALE) i->dead = 1;
   else i->pidfd = (int)syscall(SYS_pidfd_open, i->who.pid, 0);
@@ -133,8 +130,8 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
 
 void m6_image_unlink(struct m6_image *i)
 {
-  char path[128];
-  snprintf(path, sizeof path, M6_SEGMENT_DIR "/%s", i->who.file);
+  char path[M6_TARGET_PATH];
+  m6_target_path(&i->who, path);
   if (i->fd < 0) return; /* it went before; the name may be another's by now */
   unlink(path);
   close(i->fd);

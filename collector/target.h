@@ -38,10 +38,10 @@ struct m6_image { /* one loaded shim: a process between two execs */
   struct m6_site_side *sites; /* made with the capture, when they are wanted */
 };
 
-/* The file of the target with that pid; its newest image. 0 or an exit status with *e filled. */
-int m6_find_pid(pid_t pid, char file[64], struct m6_error *e);
+/* The target with that pid; its newest image. 0 or an exit status with *e filled. */
+int m6_find_pid(pid_t pid, struct m6_target *out, struct m6_error *e);
 /* The one living target whose name matches a glob. */
-int m6_find_name(const char *glob, char file[64], struct m6_error *e);
+int m6_find_name(const char *glob, struct m6_target *out, struct m6_error *e);
 
 /* Why it cannot be captured: an exit status, *e filled. For what has a problem. */
 int m6_target_refuse(const struct m6_target *who, struct m6_error *e);
