@@ -31,6 +31,10 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   if ((size_t)n < room && isfinite(x->all.low) && isfinite(x->all.high))
     n += snprintf(out + n, room - (size_t)n, ": %.0f bytes in all, 95 %% from %.0f to %.0f, standard error %.0f",
                   x->all.value, x->all.low, x->all.high, export_standard_error(x->measure, x->all));
+  if ((size_t)n < room && !strcmp(x->measure->word, "bytes"))
+    n += snprintf(out + n, room - (size_t)n, "; exactly %" PRIu64 " by the books", s->sites.exact_bytes);
+  if ((size_t)n < room && !strcmp(x->measure->word, "live"))
+    n += snprintf(out + n, room - (size_t)n, "; exactly %" PRId64 " by the books", s->sites.exact_live);
   if ((size_t)n < room && s->sites.dropped)
     n += snprintf(out + n, room - (size_t)n, "; %" PRIu64 " samples are missing", s->sites.dropped);
   return n;
@@ -202,9 +206,9 @@ int export_stacks_json(const struct export_stacks *x, FILE *to)
   else if (sites)
     fprintf(to,
             ",\"estimate\":%s,\"interval_bytes\":%u,\"samples_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64
-            ",\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64,
+            ",\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64 ",\"exact_live_bytes\":%" PRId64,
             s->sites.interval > 1 || s->sites.dropped ? "true" : "false", s->sites.interval, s->sites.dropped,
-            s->sites.dropped_bytes, s->sites.exact_bytes, s->sites.exact_count);
+            s->sites.dropped_bytes, s->sites.exact_bytes, s->sites.exact_count, s->sites.exact_live);
   fputs(",\"all\":{", to);
   json_value(to, x->measure, x->all);
   fputs("},\"stacks\":[", to);

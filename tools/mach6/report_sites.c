@@ -166,6 +166,22 @@ static void arena(const struct page *p, const struct m6_snapshot *s, const struc
   }
 }
 
+/* Why it proves little that no site grew; NULL: nothing speaks against it. */
+static const char *doubt(const struct m6_snapshot *s)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  if (s->verdict == M6_VERDICT_GROWS)
+    return "No site grew all the time, but the heap grows (above): in blocks whose birth or end no sample told, in "
+           "many "
+           "sites by little, or it is too seldom for so few samples.";
+  if (h->dropped || h->untracked)
+    return "No site grew all the time, as far as was seen: samples are missing, or their end is not known.";
+  if ((double)h->exact_live > h->live.high)
+    return "No site grew all the time, but by the books more is live than the sites have: what is in none of them may "
+           "grow.";
+  return NULL;
+}
+
 static void growth(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
   uint32_t n = sorted(s, by_growth, list);
@@ -173,9 +189,10 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
   int told = 0;
   for (uint32_t i = 0; i < s->sites.row_count; i++) told |= isfinite(m6_snap_sites_rows(s)[i].growth);
   if (n == 0) {
-    t_wrap(p, 2,
-           told ? "No site grew all the time: nothing here looks like a leak."
-                : "Which of them grow is not known: it was too short to tell that from warming up.");
+    const char *hedge = doubt(s);
+    if (!told) t_wrap(p, 2, "Which of them grow is not known: it was too short to tell that from warming up.");
+    else if (!hedge) t_wrap(p, 2, "No site grew all the time: nothing here looks like a leak.");
+    else t_wrap(p, 2, hedge);
     return;
   }
   fprintf(p->to, "  %sWhat grows, and still did at the end%s:\n", ink(p, INK_BAD), NO_INK(p));
@@ -223,10 +240,29 @@ static void mapped(const struct page *p, const struct m6_snapshot *s, const stru
 
 #define SAMPLES_FEW 30 /* with fewer, an interval from their spread is too narrow */
 
+/* What leaks stand on: blocks that were sampled and not given back, beside what the heap reading changed by. */
+static int live_against_the_books(const struct page *p, const struct m6_snap_sites *h, char *text, size_t room, int n)
+{
+  double exact = (double)h->exact_live;
+  int missing = h->dropped || h->untracked;
+  n += snprintf(text + n, room - (size_t)n, " What lives: %s by the books,", t_bytes_signed(exact));
+  n += snprintf(text + n, room - (size_t)n, " %s", t_bytes(missing ? h->live.low : h->live.bytes));
+  if (missing) n += snprintf(text + n, room - (size_t)n, " to %s by the sites", t_bytes(h->live.high));
+  else
+    n += snprintf(text + n, room - (size_t)n, " %s %s by the sites", plus_minus(p),
+                  t_bytes((h->live.high - h->live.low) / 2));
+  if (exact > h->live.high && h->live.samples >= SAMPLES_FEW)
+    n += snprintf(text + n, room - (size_t)n, ", which is less");
+  else if (exact < h->live.low)
+    n += snprintf(text + n, room - (size_t)n,
+                  ", which is more: in the books it is less by what was given back of blocks older than the session");
+  return n + snprintf(text + n, room - (size_t)n, ".");
+}
+
 static void against_the_books(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
-  char text[800];
+  char text[1000];
   double exact = (double)h->exact_bytes;
   int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes(exact), t_count(h->exact_count));
   n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s", t_bytes(h->made.bytes));
@@ -246,6 +282,7 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
                     h->samples < SAMPLES_FEW ? ": so few samples cannot tell, --sites=16K takes more" : "");
   }
   n += snprintf(text + n, sizeof text - (size_t)n, ".");
+  n = live_against_the_books(p, h, text, sizeof text, n);
   n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
                 h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
@@ -264,7 +301,7 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
     const char *text;
   } lost[] = {{h->dropped, "samples found no room and are missing"},
               {h->stackless, "samples came without their stack"},
-              {h->untracked, "samples whose end cannot be known: too many were alive at once"},
+              {h->untracked, "samples whose end cannot be known: too many seemed alive at once"},
               {h->deaths_lost, "ends of samples were noticed late"},
               {h->refused, "samples came from more places than are told apart"}};
   for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
