@@ -166,6 +166,16 @@ static void arena(const struct page *p, const struct m6_snapshot *s, const struc
   }
 }
 
+#define UNSAMPLED (256 << 10) /* a thread allocates so much at most before it looks whether it is to take samples */
+#define NONE_MAY_BE 3.84      /* z^2: so many intervals may live where no sample does, the score interval of nothing */
+
+/* Do the books have more that lives than the sites can have? */
+static int more_lives(const struct m6_snap_sites *h)
+{
+  double unseen = h->live.samples || h->interval == 1 ? 0 : NONE_MAY_BE * h->interval;
+  return (double)h->exact_live > h->live.high + unseen + UNSAMPLED;
+}
+
 /* Why it proves little that no site grew; NULL: nothing speaks against it. */
 static const char *doubt(const struct m6_snapshot *s)
 {
@@ -176,7 +186,7 @@ static const char *doubt(const struct m6_snapshot *s)
            "sites by little, or it is too seldom for so few samples.";
   if (h->dropped || h->untracked)
     return "No site grew all the time, as far as was seen: samples are missing, or their end is not known.";
-  if ((double)h->exact_live > h->live.high)
+  if (more_lives(h))
     return "No site grew all the time, but by the books more is live than the sites have: what is in none of them may "
            "grow.";
   return NULL;
@@ -217,22 +227,38 @@ static void peak(const struct page *p, const struct m6_snapshot *s, const struct
   }
 }
 
-/* What the program maps itself: no samples, each call of it. */
+/* What the program maps itself: no samples, each call of it. What is left of a call is not exact: munmap may take a part. */
 static void mapped(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
   const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sort(m6_snap_site_maps(s), h->map_count, by_made, list);
   if (h->maps == 0) return;
-  fprintf(p->to, "  Mapped by the program itself: %s, of which %s are still there", t_bytes(h->maps_made),
-          t_bytes(h->maps_live));
-  if (h->maps_dropped) fprintf(p->to, "; %s of %s calls are missing", t_count(h->maps_dropped), t_count(h->maps));
-  fputs("\n", p->to);
+  /* Exact: what was mapped, and by the books what is left. By call it is only known of which the first page is there. */
+  char text[400];
+  int n_text = snprintf(text, sizeof text, "Mapped by the program itself: %s", t_bytes(h->maps_made));
+  n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "; by the books it changed by %s",
+                     t_bytes_signed((double)s->mapped));
+  if ((double)s->mapped != h->maps_live)
+    n_text += snprintf(
+      text + n_text, sizeof text - (size_t)n_text,
+      ", by call %s: what is given back in parts is left until its first page goes, and then gone; what "
+      "was mapped before is in no call",
+      t_bytes(h->maps_live));
+  if (h->maps_dropped) {
+    n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, ". %s of ", t_count(h->maps_dropped));
+    n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "%s calls are missing, of %s", t_count(h->maps),
+                       t_bytes((double)h->maps_dropped_bytes));
+  }
+  snprintf(text + n_text, sizeof text - (size_t)n_text, ".");
+  t_wrap(p, 2, text);
   for (uint32_t i = 0; i < n && i < most; i++) {
     fprintf(p->to, "  %11s in %s calls, %s left", t_bytes(list[i]->made.bytes), t_number(list[i]->made.blocks),
             t_bytes(list[i]->live.bytes));
-    if (list[i]->suspect)
-      fprintf(p->to, ", %sgrows by %s a %s%s", ink(p, INK_BAD), t_bytes(list[i]->growth),
-              h->per_second ? "second" : "frame", NO_INK(p));
+    if (list[i]->suspect) {
+      fprintf(p->to, ", %sgrows by %s a %s", ink(p, INK_BAD), t_bytes(list[i]->growth),
+              h->per_second ? "second" : "frame");
+      fprintf(p->to, " %s %s%s", plus_minus(p), t_bytes(list[i]->growth_error), NO_INK(p));
+    }
     fputs("  ", p->to);
     name(p, s, list[i]);
   }
@@ -246,14 +272,16 @@ static int live_against_the_books(const struct page *p, const struct m6_snap_sit
   double exact = (double)h->exact_live;
   int missing = h->dropped || h->untracked;
   n += snprintf(text + n, room - (size_t)n, " What lives: %s by the books,", t_bytes_signed(exact));
+  if (!missing && !h->live.samples && h->interval > 1)
+    return n +
+           snprintf(text + n, room - (size_t)n, " and no sample of it%s.", more_lives(h) ? ", which is too few" : "");
   n += snprintf(text + n, room - (size_t)n, " %s", t_bytes(missing ? h->live.low : h->live.bytes));
   if (missing) n += snprintf(text + n, room - (size_t)n, " to %s by the sites", t_bytes(h->live.high));
   else
     n += snprintf(text + n, room - (size_t)n, " %s %s by the sites", plus_minus(p),
                   t_bytes((h->live.high - h->live.low) / 2));
-  if (exact > h->live.high && h->live.samples >= SAMPLES_FEW)
-    n += snprintf(text + n, room - (size_t)n, ", which is less");
-  else if (exact < h->live.low)
+  if (more_lives(h)) n += snprintf(text + n, room - (size_t)n, ", which is less");
+  else if (exact < h->live.low - UNSAMPLED)
     n += snprintf(text + n, room - (size_t)n,
                   ", which is more: in the books it is less by what was given back of blocks older than the session");
   return n + snprintf(text + n, room - (size_t)n, ".");
