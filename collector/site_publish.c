@@ -28,6 +28,14 @@ static struct m6_snap_amount amount(const struct m6_site_sum *sum, const struct 
   return (struct m6_snap_amount){sum->bytes, r.low, r.high, sum->blocks, sum->samples};
 }
 
+/* Of the moment at which most was seen. */
+static struct m6_snap_amount peak_of(double peak, double variance, const struct missing *m,
+                                     const struct m6_site_sum *untracked)
+{
+  struct m6_site_sum sum = {.bytes = peak, .variance = variance};
+  return amount(&sum, &m->lost, untracked, NULL);
+}
+
 /* ---- which ones --------------------------------------------------------------------------------------------------------------- */
 
 static double by_made(const struct m6_site *s) { return s->made.bytes; }
@@ -95,6 +103,9 @@ static void put_row(struct m6_site_side *side, const struct m6_sites *s, const s
                               .dead_frames = site->dead_frames,
                               .oldest = site->oldest,
                               .age = site->live.samples ? (double)site->age_sum / (double)site->live.samples : NAN};
+  struct m6_snap_amount peak = peak_of(site->peak, site->peak_variance, m, &site->untracked);
+  to->peak_low = peak.low;
+  to->peak_high = peak.high;
   struct m6_site_growth g = m6_sites_growth(s, site);
   to->growth = g.per;
   to->growth_error = g.error;
@@ -134,6 +145,7 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   n = m6_site_side_counts(side);
   m6_sites_settle(s);
   struct missing m = missing_of(n.dropped_bytes, c->head.site_interval, snap->presents);
+  struct m6_snap_amount peak = peak_of(s->peak, s->peak_variance, &m, &s->untracked);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,
                                .per_second = snap->presents < 2,
@@ -141,7 +153,10 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
                                .in_frames = amount(&s->in_frames, &m.in_frames, NULL, NULL),
                                .live = amount(&s->live, &m.lost, &s->untracked, NULL),
                                .exact_live = snap->reading_now - snap->reading_start,
+                               .same_frame = amount(&s->same_frame, &m.in_frames, &s->untracked, &s->late),
                                .peak = s->peak,
+                               .peak_low = peak.low,
+                               .peak_high = peak.high,
                                .samples = n.samples,
                                .dropped = n.dropped,
                                .dropped_bytes = n.dropped_bytes,

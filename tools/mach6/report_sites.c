@@ -123,14 +123,27 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
 
 static const char *plus_minus(const struct page *p) { return p->utf8 ? "±" : "+-"; }
 
-/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. */
+/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. Padded for a table with 11 and 10. */
+static void put_padded(const struct page *p, const struct m6_snap_amount *a, double over, int missing, int before,
+                       int after)
+{
+  double half = (a->high - a->low) / 2 / over;
+  const char *between = missing ? "to" : plus_minus(p);
+  fprintf(p->to, "%*s", before, t_bytes((missing ? a->low : a->bytes) / over));
+  if (isnan(half)) fprintf(p->to, "%*s", after ? after + 3 : 0, ""); /* a dump that does not know it */
+  else                                                               /* "0 B", not "0.0 B" */
+    fprintf(p->to, " %s %-*s", between, after ? after - missing : 0,
+            t_bytes(missing      ? a->high / over
+                    : half < 0.5 ? 0
+                                 : half));
+}
 static void put_amount(const struct page *p, const struct m6_snap_amount *a, double over, int missing)
 {
-  double half = (a->high - a->low) / 2;
-  fprintf(p->to, "%11s", t_bytes((missing ? a->low : a->bytes) / over));
-  if (missing) fprintf(p->to, " to %-9s", t_bytes(a->high / over));
-  else
-    fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
+  put_padded(p, a, over, missing, 11, 10);
+}
+static void put_interval(const struct page *p, const struct m6_snap_amount *a, int missing)
+{
+  put_padded(p, a, 1, missing, 0, 0);
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------------- */
@@ -156,12 +169,13 @@ static void churn(const struct page *p, const struct m6_snapshot *s, const struc
 
 static void arena(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
+  const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sorted(s, by_same_frame, list);
   if (n == 0 || s->presents < 2) return;
   fputs("  Blocks that die in the frame they were born in; they belong in a frame arena:\n", p->to);
   for (uint32_t i = 0; i < n && i < most; i++) {
-    fprintf(p->to, "  %11s a frame in %s blocks  ", t_bytes(list[i]->same_frame.bytes / (double)s->presents),
-            t_number(list[i]->same_frame.blocks / (double)s->presents));
+    put_amount(p, &list[i]->same_frame, (double)s->presents, h->dropped || h->untracked || h->deaths_lost);
+    fprintf(p->to, " a frame in %s blocks  ", t_number(list[i]->same_frame.blocks / (double)s->presents));
     name(p, s, list[i]);
   }
 }
@@ -209,7 +223,9 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
   for (uint32_t i = 0; i < n && i < most; i++) {
     const struct m6_snap_site *r = list[i];
     fprintf(p->to, "  %11s a %s %s %s", t_bytes_signed(r->growth), unit, plus_minus(p), t_bytes(r->growth_error));
-    fprintf(p->to, ", %s in %s blocks", t_bytes(r->live.bytes), t_number(r->live.blocks));
+    fputs(", ", p->to);
+    put_interval(p, &r->live, s->sites.dropped || s->sites.untracked);
+    fprintf(p->to, " in %s blocks", t_number(r->live.blocks));
     if (!s->sites.per_second) fprintf(p->to, ", the oldest %s frames old", t_count(r->oldest));
     fputs("\n      ", p->to);
     name(p, s, r);
@@ -220,9 +236,16 @@ static void peak(const struct page *p, const struct m6_snapshot *s, const struct
 {
   uint32_t n = sorted(s, by_peak, list);
   if (n == 0) return;
-  fprintf(p->to, "  At their peak (%s in all):\n", t_bytes(s->sites.peak));
+  const struct m6_snap_sites *h = &s->sites;
+  int missing = h->dropped || h->untracked;
+  struct m6_snap_amount a = m6_snap_peak(h->peak, h->peak_low, h->peak_high);
+  fputs("  At their peak (", p->to);
+  put_interval(p, &a, missing);
+  fputs(" in all):\n", p->to);
   for (uint32_t i = 0; i < n && i < most; i++) {
-    fprintf(p->to, "  %11s  ", t_bytes(list[i]->peak));
+    a = m6_snap_peak(list[i]->peak, list[i]->peak_low, list[i]->peak_high);
+    put_amount(p, &a, 1, missing);
+    fputs("  ", p->to);
     name(p, s, list[i]);
   }
 }
