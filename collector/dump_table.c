@@ -359,7 +359,10 @@ static const struct m6_field site_sums[] = {SAME(M6_U32, interval),
                                             SAME(M6_F64, maps_made),
                                             SAME(M6_F64, maps_live),
                                             SAME(M6_U64, dropped_bytes),
-                                            SAME(M6_U64, maps_dropped_bytes)};
+                                            SAME(M6_U64, maps_dropped_bytes),
+                                            AMOUNT(same_frame),
+                                            SAME(M6_F64, peak_low),
+                                            SAME(M6_F64, peak_high)};
 #undef ROW
 
 #define ROW struct m6_snap_site
@@ -378,7 +381,9 @@ static const struct m6_field sites[] = {F(M6_TEXT, "scope", scope_offset),
                                         SAME(M6_U32, oldest),
                                         SAME(M6_U32, suspect),
                                         SAME(M6_U32, unnamed),
-                                        SAME(M6_U32, free_)};
+                                        SAME(M6_U32, free_),
+                                        SAME(M6_F64, peak_low),
+                                        SAME(M6_F64, peak_high)};
 #undef ROW
 
 /* ---- files whose code was met (shm/snapshot_modules.h) ---- */

@@ -24,28 +24,39 @@ static json_t *stack(const struct m6_snapshot *s, const struct m6_snap_site *row
   return a;
 }
 
-static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r, const char *kind)
+/* "peak_bytes", "peak_low", "peak_high" */
+static void put_peak(json_t *o, double bytes, double low, double high)
 {
-  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "kind", kind, "scope",
-                   text(m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes), "stack", stack(s, r), "made",
-                   amount(&r->made), "in_frames", amount(&r->in_frames), "live", amount(&r->live), "same_frame",
-                   amount(&r->same_frame), "peak_bytes", m6_json_real(r->peak), "dead_blocks",
-                   m6_json_real(r->dead_blocks), "lifetime_frames",
-                   m6_json_real(r->dead_blocks > 0 ? r->dead_frames / r->dead_blocks : NAN), "growth",
-                   m6_json_real(r->growth), "growth_ci", m6_json_real(r->growth_error), "age_frames",
-                   m6_json_real(r->age), "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
+  struct m6_snap_amount a = m6_snap_peak(bytes, low, high);
+  json_object_set_new(o, "peak_bytes", m6_json_real(a.bytes));
+  json_object_set_new(o, "peak_low", m6_json_real(a.low));
+  json_object_set_new(o, "peak_high", m6_json_real(a.high));
 }
 
-/* What the program maps itself: every call, so these are no estimates. */
+static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r, const char *kind)
+{
+  json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "kind", kind, "scope",
+                        text(m6_snap_text(s) + r->scope_offset, (int)r->scope_bytes), "stack", stack(s, r), "made",
+                        amount(&r->made), "in_frames", amount(&r->in_frames), "live", amount(&r->live), "same_frame",
+                        amount(&r->same_frame), "dead_blocks", m6_json_real(r->dead_blocks), "lifetime_frames",
+                        m6_json_real(r->dead_blocks > 0 ? r->dead_frames / r->dead_blocks : NAN), "growth",
+                        m6_json_real(r->growth), "growth_ci", m6_json_real(r->growth_error), "age_frames",
+                        m6_json_real(r->age), "oldest_frames", m6_json_u64(r->oldest), "suspect", r->suspect != 0);
+  put_peak(o, r->peak, r->peak_low, r->peak_high);
+  return o;
+}
+
+/* What the program maps itself: every call, so what was made is no estimate. What lives is exact by the books alone
+ * (exact_live_bytes): a call's mapping counts until its first page is given back, whatever goes of the rest. */
 static json_t *mapped(const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
   json_t *rows = json_array();
   for (uint32_t i = 0; i < h->map_count; i++) json_array_append_new(rows, row(s, &m6_snap_site_maps(s)[i], "mapped"));
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
                    m6_json_u64(h->maps_dropped), "dropped_bytes", m6_json_u64(h->maps_dropped_bytes), "sites",
                    m6_json_u64(h->map_sites), "made_bytes", m6_json_real(h->maps_made), "live_bytes",
-                   m6_json_real(h->maps_live), "rows", rows);
+                   m6_json_real(h->maps_live), "exact_live_bytes", json_integer(s->mapped), "rows", rows);
 }
 
 json_t *m6_payload_modules(const struct m6_snapshot *s)
@@ -70,7 +81,8 @@ json_t *m6_payload_sites(const struct m6_snapshot *s)
     "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "interval_bytes", m6_json_u64(h->interval), "growth_per",
     h->per_second ? "second" : "frame", "sites", m6_json_u64(h->sites), "made", amount(&h->made), "in_frames",
     amount(&h->in_frames), "live", amount(&h->live), "exact_bytes", m6_json_u64(h->exact_bytes), "exact_count",
-    m6_json_u64(h->exact_count), "exact_live_bytes", json_integer(h->exact_live), "peak_bytes", m6_json_real(h->peak));
+    m6_json_u64(h->exact_count), "exact_live_bytes", json_integer(h->exact_live), "same_frame", amount(&h->same_frame));
+  put_peak(o, h->peak, h->peak_low, h->peak_high);
   json_object_set_new(o, "losses",
                       json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "dropped", m6_json_u64(h->dropped), "dropped_bytes",
                                 m6_json_u64(h->dropped_bytes), "stackless", m6_json_u64(h->stackless), "untracked",

@@ -30,6 +30,14 @@ static struct m6_snap_amount amount(const struct m6_site_sum *sum, const struct 
   return (struct m6_snap_amount){sum->bytes, r.low, r.high, sum->blocks, sum->samples};
 }
 
+/* Of the moment at which most was seen. */
+static struct m6_snap_amount peak_of(double peak, double variance, const struct missing *m,
+                                     const struct m6_site_sum *untracked)
+{
+  struct m6_site_sum sum = {.bytes = peak, .variance = variance};
+  return amount(&sum, &m->lost, untracked, NULL);
+}
+
 /* ---- which ones --------------------------------------------------------------------------------------------------------------- */
 
 static double by_made(const struct m6_site *s) { return s->made.bytes; }
@@ -95,6 +103,9 @@ static struct m6_snap_site row_of(const struct m6_sites *s, const struct missing
                              .dead_frames = site->dead_frames,
                              .oldest = site->oldest,
                              .age = site->live.samples ? (double)site->age_sum / (double)site->live.samples : NAN};
+  struct m6_snap_amount peak = peak_of(site->peak, site->peak_variance, m, &site->untracked);
+  row.peak_low = peak.low;
+  row.peak_high = peak.high;
   struct m6_site_growth g = m6_sites_growth(s, site);
   row.growth = g.per;
   row.growth_error = g.error;
@@ -160,6 +171,7 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
   n = m6_site_side_counts(side);
   struct missing m = missing_of(n.dropped_bytes, c->head.site_interval, snap->presents);
+  struct m6_snap_amount peak = peak_of(s->peak, s->peak_variance, &m, &s->untracked);
   *to = (struct m6_snap_sites){.interval = c->head.site_interval,
                                .sites = s->count - 1,
                                .per_second = snap->presents < 2,
@@ -167,7 +179,10 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
                                .in_frames = amount(&s->in_frames, &m.in_frames, NULL, NULL),
                                .live = amount(&s->live, &m.lost, &s->untracked, NULL),
                                .exact_live = snap->reading_now - snap->reading_start,
+                               .same_frame = amount(&s->same_frame, &m.in_frames, &s->untracked, &s->late),
                                .peak = s->peak,
+                               .peak_low = peak.low,
+                               .peak_high = peak.high,
                                .samples = n.samples,
                                .dropped = n.dropped,
                                .dropped_bytes = n.dropped_bytes,

@@ -118,7 +118,7 @@ static void bury(struct m6_sites *s, const struct m6_site_live *l, uint32_t fram
   site->dead_frames += l->blocks * age;
   while (age >> class && class < M6_SITE_LIVES - 1) class ++;
   site->lives[class] += l->blocks;
-  if (age == 0 && l->frame != 0) add(&site->same_frame, l, 1);
+  if (age == 0 && l->frame != 0) add(&site->same_frame, l, 1), add(&s->same_frame, l, 1);
 }
 
 void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
@@ -151,8 +151,8 @@ void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample)
   }
   add(&site->live, &one, 1);
   add(&s->live, &one, 1);
-  if (site->live.bytes > site->peak) site->peak = site->live.bytes;
-  if (s->live.bytes > s->peak) s->peak = s->live.bytes;
+  if (site->live.bytes > site->peak) site->peak = site->live.bytes, site->peak_variance = site->live.variance;
+  if (s->live.bytes > s->peak) s->peak = s->live.bytes, s->peak_variance = s->live.variance;
   HASH_FIND(hh, s->early, &one.key, sizeof one.key, l);
   if (l) {
     HASH_DELETE(hh, s->early, l);

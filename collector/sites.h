@@ -57,7 +57,7 @@ struct m6_site {
   struct m6_site_sum same_frame;   /* died in the frame they were born in */
   struct m6_site_sum untracked;    /* of made: whose end will not be known */
   struct m6_site_sum late;         /* died, nobody knows when */
-  double peak;                     /* most bytes live at one time */
+  double peak, peak_variance;      /* most bytes live at one time, and their variance at that time */
   double dead_blocks, dead_frames; /* blocks whose death is known, and their lifetimes' sum */
   double lives[M6_SITE_LIVES];     /* of them, by lifetime */
   float points[M6_SITE_POINTS];    /* bytes live at ticks */
@@ -85,8 +85,8 @@ struct m6_sites {
   struct m6_site *list; /* M6_SITES_MAX; [0] is "(other)" */
   struct m6_site_entry *hash;
   uint32_t count;
-  struct m6_site_sum made, in_frames, live, untracked, late;
-  double peak;
+  struct m6_site_sum made, in_frames, live, untracked, late, same_frame;
+  double peak, peak_variance;
   uint64_t refused;                   /* samples that went to site 0 for want of room */
   struct m6_site_live *alive, *early; /* early: deaths that came before their births */
   uint32_t early_count;

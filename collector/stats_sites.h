@@ -2,6 +2,8 @@
 #ifndef M6_STATS_SITES_H
 #define M6_STATS_SITES_H
 
+#include <math.h>
+
 #include "stats_internal.h"
 
 struct m6_site_line { /* one function of a stack; not NUL-terminated */
@@ -17,6 +19,12 @@ static inline const struct m6_snap_site *m6_snap_sites_rows(const struct m6_snap
 static inline const struct m6_snap_site *m6_snap_site_maps(const struct m6_snapshot *s)
 {
   return (const struct m6_snap_site *)((const char *)s + s->sites.maps_offset);
+}
+/* Of a peak: what a dump of an earlier version does not know is NaN. */
+static inline struct m6_snap_amount m6_snap_peak(double peak, double low, double high)
+{
+  int known = low <= peak && peak <= high;
+  return (struct m6_snap_amount){peak, known ? low : NAN, known ? high : NAN, NAN, 0};
 }
 /* The next line from *at, which moves on; 0 at the end. */
 int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out);

@@ -92,7 +92,9 @@ const struct m6_unseen_word *m6_unseen_words(unsigned *count)
   static const struct m6_unseen_word t[] = {
     {M6_UNSEEN_MALLOC_NOT_FIRST, "malloc_not_first",
      "another allocator comes before mach6's: allocations are not counted; preload mach6 first"},
-    {M6_UNSEEN_DEEPBIND, "deepbind", "a library was loaded with RTLD_DEEPBIND: its allocations may be unseen"},
+    {M6_UNSEEN_DEEPBIND, "deepbind",
+     "a library was loaded with RTLD_DEEPBIND: its allocations and frees may be unseen, so that what it "
+     "frees seems to stay"},
     {M6_UNSEEN_NAMESPACE, "namespace", "dlmopen was called: the heap of a second libc is unseen"},
     {M6_UNSEEN_OWN_NEW, "own_new", "the program has its own operator new: what its pool holds is unseen"},
     {M6_UNSEEN_SIZES, "sizes",

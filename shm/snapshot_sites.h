@@ -24,7 +24,7 @@ struct m6_snap_site {
   struct m6_snap_amount in_frames;    /* after the first present */
   struct m6_snap_amount live;         /* now */
   struct m6_snap_amount same_frame;   /* died in the frame they were born in */
-  double peak;                        /* most bytes live at one time */
+  double peak, peak_low, peak_high;   /* most bytes live at one time; 95 % of what lived then */
   double dead_blocks, dead_frames;    /* blocks whose death is known, sum of their lifetimes */
   double growth, growth_error;        /* bytes a frame (a second); NaN when unknown */
   double age;                         /* of what lives, mean; NaN when nothing does */
@@ -37,10 +37,10 @@ struct m6_snap_sites {
   uint32_t row_count;
   uint64_t rows_offset;
   uint32_t sites, per_second; /* different sites in all; growth is per second: there were no frames */
-  struct m6_snap_amount made, in_frames, live;
+  struct m6_snap_amount made, in_frames, live, same_frame;
   uint64_t exact_bytes, exact_count; /* allocated in the session, from the books */
   int64_t exact_live;                /* what the heap reading changed by */
-  double peak;
+  double peak, peak_low, peak_high;
   uint64_t samples, dropped, stackless, untracked, deaths_lost, refused;
   uint64_t dropped_bytes;        /* what the dropped ones stand for, at most; exactly with interval 1 */
   double price_ns;               /* of one sample to the game, calibrated; NaN when it is not known */
@@ -54,6 +54,6 @@ struct m6_snap_sites {
   double maps_made, maps_live; /* bytes of those with one */
 };
 
-_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 8 * 8, "size must not change within a version");
+_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 10 * 8, "size must not change within a version");
 
 #endif

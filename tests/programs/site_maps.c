@@ -2,6 +2,7 @@
  *   map_scratch   one of 256 KiB a frame, given back in it           map_kept   64 KiB every eighth frame, never given back
  *   map_grown     one that grows by 4 KiB a frame, by mremap          break_up   the break, by 8 KiB every sixteenth frame
  *   map_failing   calls that fail: no bytes
+ * and with a second argument map_trimmed, 128 KiB a frame of which the last 64 KiB are given back at once
  * Prints "truth NAME CALLS BYTES LIVE" of each: bytes that it mapped, and that are left. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #define APART __attribute__((noinline, noclone))
 #define PAGE 4096ul
 static void *volatile block; /* an allocation that the compiler may not leave out */
-static unsigned long calls[4], bytes[4], live[4];
+static unsigned long calls[5], bytes[5], live[5];
 
 #define MAP(n) mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 
@@ -53,9 +54,16 @@ static APART void map_failing(void)
     exit(1);
 }
 
+static APART void map_trimmed(void)
+{
+  char *p = MAP(128 << 10);
+  if (p == MAP_FAILED || munmap(p + (64 << 10), 64 << 10)) exit(1);
+  count(4, 128 << 10, 64 << 10);
+}
+
 int main(int argc, char **argv)
 {
-  static const char *const names[] = {"map_scratch", "map_kept", "map_grown", "break_up"};
+  static const char *const names[] = {"map_scratch", "map_kept", "map_grown", "break_up", "map_trimmed"};
   int frames = argc > 1 ? atoi(argv[1]) : 1000;
   void *grown = NULL;
   mach6_frame(); /* now this thread has a ring */
@@ -65,10 +73,11 @@ int main(int argc, char **argv)
     grown = map_grown(grown, (unsigned long)i * PAGE);
     if (i % 16 == 0) break_up();
     map_failing();
+    if (argc > 2) map_trimmed();
     block = malloc(100000);
     free(block);
     usleep(500);
     mach6_frame();
   }
-  for (int i = 0; i < 4; i++) printf("truth %s %lu %lu %lu\n", names[i], calls[i], bytes[i], live[i]);
+  for (int i = 0; i < 5; i++) printf("truth %s %lu %lu %lu\n", names[i], calls[i], bytes[i], live[i]);
 }

@@ -251,6 +251,21 @@ static void deaths_find_their_births(void **state)
   assert_true(site->untracked.bytes == 100 && s.untracked.bytes == 100); /* it may live, and may not */
   m6_sites_close(&s);
 }
+/* A peak has the variance of what lived then, whatever dies later; sums are those of the sites. */
+static void a_peak_keeps_its_variance(void **state)
+{
+  (void)state;
+  assert_int_equal(m6_sites_init(&s), 0);
+  next_key = 0;
+  for (int i = 0; i < 100; i++) made(1000, 4096, 1, (uint64_t)i % 2 + 1);
+  double variance = s.live.variance, bytes = s.live.bytes;
+  for (uint64_t key = 1; key <= 90; key++) m6_sites_died(&s, key, 1);
+  made(1000, 4096, 1, 1);
+  assert_true(s.peak == bytes && s.peak_variance == variance && variance > 0 && s.live.variance < variance / 5);
+  assert_true(fabs(site_of(2)->peak_variance - variance / 2) < 1e-6 * variance);
+  assert_true(s.same_frame.samples == 90 && site_of(1)->same_frame.samples == 45);
+  m6_sites_close(&s);
+}
 static int is_even(void *arg, uint64_t key)
 {
   (void)arg;
@@ -429,20 +444,14 @@ static void runs_are_clear_and_first(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(gaps_are_exponential),
-                                     cmocka_unit_test(logarithm_is_exact_enough),
-                                     cmocka_unit_test(probability_is_as_promised),
-                                     cmocka_unit_test(intervals_cover_the_truth),
-                                     cmocka_unit_test(every_allocation_is_exact),
-                                     cmocka_unit_test(missing_samples_widen_the_interval),
-                                     cmocka_unit_test(deaths_find_their_births),
-                                     cmocka_unit_test(the_table_settles_lost_deaths),
-                                     cmocka_unit_test(a_flood_of_sites_goes_to_the_other),
-                                     cmocka_unit_test(leaks_are_told_from_caches),
-                                     cmocka_unit_test(a_rare_leak_is_told),
-                                     cmocka_unit_test(too_little_is_no_verdict),
-                                     cmocka_unit_test(keys_lead_back),
-                                     cmocka_unit_test(buckets_fill_evenly),
-                                     cmocka_unit_test(runs_are_clear_and_first)};
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gaps_are_exponential),          cmocka_unit_test(logarithm_is_exact_enough),
+    cmocka_unit_test(probability_is_as_promised),    cmocka_unit_test(intervals_cover_the_truth),
+    cmocka_unit_test(every_allocation_is_exact),     cmocka_unit_test(missing_samples_widen_the_interval),
+    cmocka_unit_test(deaths_find_their_births),      cmocka_unit_test(a_peak_keeps_its_variance),
+    cmocka_unit_test(the_table_settles_lost_deaths), cmocka_unit_test(a_flood_of_sites_goes_to_the_other),
+    cmocka_unit_test(leaks_are_told_from_caches),    cmocka_unit_test(a_rare_leak_is_told),
+    cmocka_unit_test(too_little_is_no_verdict),      cmocka_unit_test(keys_lead_back),
+    cmocka_unit_test(buckets_fill_evenly),           cmocka_unit_test(runs_are_clear_and_first)};
   return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
 }

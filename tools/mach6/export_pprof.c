@@ -288,8 +288,10 @@ static void comments(struct pprof *p)
   comment(p, line);
   if (*p->x->why) comment(p, p->x->why);
   if (p->x->measure->source != EXPORT_SITES || p->x->measure->mapped) return;
-  snprintf(line, sizeof line, "The books say %" PRIu64 " bytes in %" PRIu64 " blocks; these are exact.", h->exact_bytes,
-           h->exact_count);
+  snprintf(line, sizeof line,
+           "The books say %" PRIu64 " bytes in %" PRIu64 " blocks, and %" PRId64
+           " bytes more live than at the start; these are exact.",
+           h->exact_bytes, h->exact_count, h->exact_live);
   comment(p, line);
 }
 

@@ -19,8 +19,12 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   int n = snprintf(out, room, "mach6, process %u: %s%s", s->pid, x->measure->what,
                    *x->why ? " (not the whole recording)" : "");
   if (x->measure->source != EXPORT_SITES || n < 0 || (size_t)n >= room) return n;
-  if (x->measure->mapped)
-    return n + snprintf(out + n, room - (size_t)n, "; every call but %" PRIu64, s->sites.maps_dropped);
+  if (x->measure->mapped) {
+    n += snprintf(out + n, room - (size_t)n, "; every call but %" PRIu64, s->sites.maps_dropped);
+    if ((size_t)n < room && !strcmp(x->measure->word, "mapped-live"))
+      n += snprintf(out + n, room - (size_t)n, "; exactly %" PRId64 " by the books", s->mapped);
+    return n;
+  }
   if (s->sites.interval == 1 && !s->sites.dropped)
     return n + snprintf(out + n, room - (size_t)n, "; every allocation was recorded");
   if (s->sites.interval == 1)
@@ -31,6 +35,10 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   if ((size_t)n < room && isfinite(x->all.low) && isfinite(x->all.high))
     n += snprintf(out + n, room - (size_t)n, ": %.0f bytes in all, 95 %% from %.0f to %.0f, standard error %.0f",
                   x->all.value, x->all.low, x->all.high, export_standard_error(x->measure, x->all));
+  if ((size_t)n < room && !strcmp(x->measure->word, "bytes"))
+    n += snprintf(out + n, room - (size_t)n, "; exactly %" PRIu64 " by the books", s->sites.exact_bytes);
+  if ((size_t)n < room && !strcmp(x->measure->word, "live"))
+    n += snprintf(out + n, room - (size_t)n, "; exactly %" PRId64 " by the books", s->sites.exact_live);
   if ((size_t)n < room && s->sites.dropped)
     n += snprintf(out + n, room - (size_t)n, "; %" PRIu64 " samples are missing", s->sites.dropped);
   return n;
@@ -197,14 +205,17 @@ int export_stacks_json(const struct export_stacks *x, FILE *to)
   error |= put_string(to, x->why);
   if (x->ns_each) fprintf(to, ",\"ns_each\":%" PRIu64, x->ns_each);
   if (x->measure->mapped)
-    fprintf(to, ",\"estimate\":false,\"calls\":%" PRIu64 ",\"calls_missing\":%" PRIu64, s->sites.maps,
-            s->sites.maps_dropped);
+    fprintf(to,
+            ",\"estimate\":%s,\"calls\":%" PRIu64 ",\"calls_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64
+            ",\"exact_live_bytes\":%" PRId64,
+            s->sites.maps_dropped || !strcmp(x->measure->word, "mapped-live") ? "true" : "false", s->sites.maps,
+            s->sites.maps_dropped, s->sites.maps_dropped_bytes, s->mapped);
   else if (sites)
     fprintf(to,
             ",\"estimate\":%s,\"interval_bytes\":%u,\"samples_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64
-            ",\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64,
+            ",\"exact_bytes\":%" PRIu64 ",\"exact_count\":%" PRIu64 ",\"exact_live_bytes\":%" PRId64,
             s->sites.interval > 1 || s->sites.dropped ? "true" : "false", s->sites.interval, s->sites.dropped,
-            s->sites.dropped_bytes, s->sites.exact_bytes, s->sites.exact_count);
+            s->sites.dropped_bytes, s->sites.exact_bytes, s->sites.exact_count, s->sites.exact_live);
   fputs(",\"all\":{", to);
   json_value(to, x->measure, x->all);
   fputs("},\"stacks\":[", to);

@@ -28,7 +28,11 @@ static struct export_value made(ROW) { return (void)s, amount(&r->made); }
 static struct export_value made_blocks(ROW) { return (void)s, plain(r->made.blocks); }
 static struct export_value live(ROW) { return (void)s, amount(&r->live); }
 static struct export_value live_blocks(ROW) { return (void)s, plain(r->live.blocks); }
-static struct export_value peak(ROW) { return (void)s, plain(r->peak); }
+static struct export_value peak(ROW)
+{
+  struct m6_snap_amount a = m6_snap_peak(r->peak, r->peak_low, r->peak_high);
+  return (void)s, amount(&a);
+}
 static struct export_value same_frame(ROW) { return (void)s, amount(&r->same_frame); }
 /* Its slope times the session's length: bytes that can be compared with the other measures. Only what still grew at the end. */
 static struct export_value growth(ROW)
@@ -48,7 +52,7 @@ static const struct export_measure measures[] = {
   {"live", "bytes live at the end by site", "inuse_space", EXPORT_SITES, EXPORT_BYTES, live, 1, 0},
   {"live-blocks", "blocks live at the end by site", "inuse_objects", EXPORT_SITES, EXPORT_BLOCKS, live_blocks, 0, 0},
   {"growth", "bytes that suspected leaks grew by", "growth_space", EXPORT_SITES, EXPORT_BYTES, growth, 0, 0},
-  {"peak", "most bytes live at one time, of each site", "peak_space", EXPORT_SITES, EXPORT_BYTES, peak, 0, 0},
+  {"peak", "most bytes live at one time, of each site", "peak_space", EXPORT_SITES, EXPORT_BYTES, peak, 1, 0},
   {"same-frame", "bytes that died in the frame they were born in", "same_frame_space", EXPORT_SITES, EXPORT_BYTES,
    same_frame, 1, 0},
   {"mapped", "bytes that the program mapped itself, by site", "mapped_space", EXPORT_SITES, EXPORT_BYTES, made, 0, 1},
@@ -306,6 +310,14 @@ static void take(struct m6_snap_amount *rest, const struct m6_snap_amount *row)
   rest->samples -= rest->samples < row->samples ? rest->samples : row->samples;
 }
 
+/* Whether sites' growth goes together is not known, so the ends add up: at least 95 % it is. */
+static void all_growth(struct export_stacks *x)
+{
+  x->all.low = x->all.high = x->count ? 0 : NAN;
+  for (uint32_t i = 0; i < x->count; i++)
+    if (x->stack[i].value > 0) x->all.low += x->stack[i].low, x->all.high += x->stack[i].high;
+}
+
 static int from_sites(struct export_stacks *x, unsigned flags)
 {
   const struct m6_snap_sites *h = &x->of->snap->sites;
@@ -314,22 +326,28 @@ static int from_sites(struct export_stacks *x, unsigned flags)
   int mapped = x->measure->mapped;
   const struct m6_snap_site *rows = mapped ? m6_snap_site_maps(x->of->snap) : m6_snap_sites_rows(x->of->snap);
   uint32_t count = mapped ? h->map_count : h->row_count;
-  x->rest = (struct m6_snap_site){.made = h->made, .in_frames = h->in_frames, .live = h->live};
+  x->rest = (struct m6_snap_site){
+    .made = h->made, .in_frames = h->in_frames, .live = h->live, .same_frame = h->same_frame};
   if (mapped) x->rest = (struct m6_snap_site){.made.bytes = h->maps_made, .live.bytes = h->maps_live};
   for (uint32_t i = 0; i < count && !error; i++) {
     const struct m6_snap_site *r = &rows[i];
     take(&x->rest.made, &r->made);
     take(&x->rest.in_frames, &r->in_frames);
     take(&x->rest.live, &r->live);
+    take(&x->rest.same_frame, &r->same_frame);
     error = from_site(x, r, flags);
   }
   x->rest.made.low = x->rest.made.high = x->rest.live.low = x->rest.live.high = NAN;
+  x->rest.same_frame.low = x->rest.same_frame.high = NAN;
   if (!error) error = from_site(x, &x->rest, flags);
-  const struct m6_snap_amount *sum = mapped                     ? NULL
-                                     : x->measure->site == made ? &h->made
-                                     : x->measure->site == live ? &h->live
-                                                                : NULL;
+  /* Peaks were not at one time: of their sum there is nothing to know. */
+  const struct m6_snap_amount *sum = mapped                                                    ? NULL
+                                     : x->measure->site == made                                ? &h->made
+                                     : x->measure->site == live                                ? &h->live
+                                     : x->measure->site == same_frame && h->same_frame.samples ? &h->same_frame
+                                                                                               : NULL;
   if (sum) x->all.low = sum->low, x->all.high = sum->high;
+  if (x->measure->site == growth) all_growth(x);
   return error;
 }
 

@@ -123,14 +123,27 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
 
 static const char *plus_minus(const struct page *p) { return p->utf8 ? "±" : "+-"; }
 
-/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. */
+/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. Padded for a table with 11 and 10. */
+static void put_padded(const struct page *p, const struct m6_snap_amount *a, double over, int missing, int before,
+                       int after)
+{
+  double half = (a->high - a->low) / 2 / over;
+  const char *between = missing ? "to" : plus_minus(p);
+  fprintf(p->to, "%*s", before, t_bytes((missing ? a->low : a->bytes) / over));
+  if (isnan(half)) fprintf(p->to, "%*s", after ? after + 3 : 0, ""); /* a dump that does not know it */
+  else                                                               /* "0 B", not "0.0 B" */
+    fprintf(p->to, " %s %-*s", between, after ? after - missing : 0,
+            t_bytes(missing      ? a->high / over
+                    : half < 0.5 ? 0
+                                 : half));
+}
 static void put_amount(const struct page *p, const struct m6_snap_amount *a, double over, int missing)
 {
-  double half = (a->high - a->low) / 2;
-  fprintf(p->to, "%11s", t_bytes((missing ? a->low : a->bytes) / over));
-  if (missing) fprintf(p->to, " to %-9s", t_bytes(a->high / over));
-  else
-    fprintf(p->to, " %s %-10s", plus_minus(p), t_bytes(half / over < 0.5 ? 0 : half / over)); /* "0 B", not "0.0 B" */
+  put_padded(p, a, over, missing, 11, 10);
+}
+static void put_interval(const struct page *p, const struct m6_snap_amount *a, int missing)
+{
+  put_padded(p, a, 1, missing, 0, 0);
 }
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------------- */
@@ -156,14 +169,41 @@ static void churn(const struct page *p, const struct m6_snapshot *s, const struc
 
 static void arena(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
+  const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sorted(s, by_same_frame, list);
   if (n == 0 || s->presents < 2) return;
   fputs("  Blocks that die in the frame they were born in; they belong in a frame arena:\n", p->to);
   for (uint32_t i = 0; i < n && i < most; i++) {
-    fprintf(p->to, "  %11s a frame in %s blocks  ", t_bytes(list[i]->same_frame.bytes / (double)s->presents),
-            t_number(list[i]->same_frame.blocks / (double)s->presents));
+    put_amount(p, &list[i]->same_frame, (double)s->presents, h->dropped || h->untracked || h->deaths_lost);
+    fprintf(p->to, " a frame in %s blocks  ", t_number(list[i]->same_frame.blocks / (double)s->presents));
     name(p, s, list[i]);
   }
+}
+
+#define UNSAMPLED (256 << 10) /* a thread allocates so much at most before it looks whether it is to take samples */
+#define NONE_MAY_BE 3.84      /* z^2: so many intervals may live where no sample does, the score interval of nothing */
+
+/* Do the books have more that lives than the sites can have? */
+static int more_lives(const struct m6_snap_sites *h)
+{
+  double unseen = h->live.samples || h->interval == 1 ? 0 : NONE_MAY_BE * h->interval;
+  return (double)h->exact_live > h->live.high + unseen + UNSAMPLED;
+}
+
+/* Why it proves little that no site grew; NULL: nothing speaks against it. */
+static const char *doubt(const struct m6_snapshot *s)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  if (s->verdict == M6_VERDICT_GROWS)
+    return "No site grew all the time, but the heap grows (above): in blocks whose birth or end no sample told, in "
+           "many "
+           "sites by little, or it is too seldom for so few samples.";
+  if (h->dropped || h->untracked)
+    return "No site grew all the time, as far as was seen: samples are missing, or their end is not known.";
+  if (more_lives(h))
+    return "No site grew all the time, but by the books more is live than the sites have: what is in none of them may "
+           "grow.";
+  return NULL;
 }
 
 static void growth(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
@@ -173,16 +213,19 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
   int told = 0;
   for (uint32_t i = 0; i < s->sites.row_count; i++) told |= isfinite(m6_snap_sites_rows(s)[i].growth);
   if (n == 0) {
-    t_wrap(p, 2,
-           told ? "No site grew all the time: nothing here looks like a leak."
-                : "Which of them grow is not known: it was too short to tell that from warming up.");
+    const char *hedge = doubt(s);
+    if (!told) t_wrap(p, 2, "Which of them grow is not known: it was too short to tell that from warming up.");
+    else if (!hedge) t_wrap(p, 2, "No site grew all the time: nothing here looks like a leak.");
+    else t_wrap(p, 2, hedge);
     return;
   }
   fprintf(p->to, "  %sWhat grows, and still did at the end%s:\n", ink(p, INK_BAD), NO_INK(p));
   for (uint32_t i = 0; i < n && i < most; i++) {
     const struct m6_snap_site *r = list[i];
     fprintf(p->to, "  %11s a %s %s %s", t_bytes_signed(r->growth), unit, plus_minus(p), t_bytes(r->growth_error));
-    fprintf(p->to, ", %s in %s blocks", t_bytes(r->live.bytes), t_number(r->live.blocks));
+    fputs(", ", p->to);
+    put_interval(p, &r->live, s->sites.dropped || s->sites.untracked);
+    fprintf(p->to, " in %s blocks", t_number(r->live.blocks));
     if (!s->sites.per_second) fprintf(p->to, ", the oldest %s frames old", t_count(r->oldest));
     fputs("\n      ", p->to);
     name(p, s, r);
@@ -193,29 +236,52 @@ static void peak(const struct page *p, const struct m6_snapshot *s, const struct
 {
   uint32_t n = sorted(s, by_peak, list);
   if (n == 0) return;
-  fprintf(p->to, "  At their peak (%s in all):\n", t_bytes(s->sites.peak));
+  const struct m6_snap_sites *h = &s->sites;
+  int missing = h->dropped || h->untracked;
+  struct m6_snap_amount a = m6_snap_peak(h->peak, h->peak_low, h->peak_high);
+  fputs("  At their peak (", p->to);
+  put_interval(p, &a, missing);
+  fputs(" in all):\n", p->to);
   for (uint32_t i = 0; i < n && i < most; i++) {
-    fprintf(p->to, "  %11s  ", t_bytes(list[i]->peak));
+    a = m6_snap_peak(list[i]->peak, list[i]->peak_low, list[i]->peak_high);
+    put_amount(p, &a, 1, missing);
+    fputs("  ", p->to);
     name(p, s, list[i]);
   }
 }
 
-/* What the program maps itself: no samples, each call of it. */
+/* What the program maps itself: no samples, each call of it. What is left of a call is not exact: munmap may take a part. */
 static void mapped(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
   const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sort(m6_snap_site_maps(s), h->map_count, by_made, list);
   if (h->maps == 0) return;
-  fprintf(p->to, "  Mapped by the program itself: %s, of which %s are still there", t_bytes(h->maps_made),
-          t_bytes(h->maps_live));
-  if (h->maps_dropped) fprintf(p->to, "; %s of %s calls are missing", t_count(h->maps_dropped), t_count(h->maps));
-  fputs("\n", p->to);
+  /* Exact: what was mapped, and by the books what is left. By call it is only known of which the first page is there. */
+  char text[400];
+  int n_text = snprintf(text, sizeof text, "Mapped by the program itself: %s", t_bytes(h->maps_made));
+  n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "; by the books it changed by %s",
+                     t_bytes_signed((double)s->mapped));
+  if ((double)s->mapped != h->maps_live)
+    n_text += snprintf(
+      text + n_text, sizeof text - (size_t)n_text,
+      ", by call %s: what is given back in parts is left until its first page goes, and then gone; what "
+      "was mapped before is in no call",
+      t_bytes(h->maps_live));
+  if (h->maps_dropped) {
+    n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, ". %s of ", t_count(h->maps_dropped));
+    n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "%s calls are missing, of %s", t_count(h->maps),
+                       t_bytes((double)h->maps_dropped_bytes));
+  }
+  snprintf(text + n_text, sizeof text - (size_t)n_text, ".");
+  t_wrap(p, 2, text);
   for (uint32_t i = 0; i < n && i < most; i++) {
     fprintf(p->to, "  %11s in %s calls, %s left", t_bytes(list[i]->made.bytes), t_number(list[i]->made.blocks),
             t_bytes(list[i]->live.bytes));
-    if (list[i]->suspect)
-      fprintf(p->to, ", %sgrows by %s a %s%s", ink(p, INK_BAD), t_bytes(list[i]->growth),
-              h->per_second ? "second" : "frame", NO_INK(p));
+    if (list[i]->suspect) {
+      fprintf(p->to, ", %sgrows by %s a %s", ink(p, INK_BAD), t_bytes(list[i]->growth),
+              h->per_second ? "second" : "frame");
+      fprintf(p->to, " %s %s%s", plus_minus(p), t_bytes(list[i]->growth_error), NO_INK(p));
+    }
     fputs("  ", p->to);
     name(p, s, list[i]);
   }
@@ -223,10 +289,31 @@ static void mapped(const struct page *p, const struct m6_snapshot *s, const stru
 
 #define SAMPLES_FEW 30 /* with fewer, an interval from their spread is too narrow */
 
+/* What leaks stand on: blocks that were sampled and not given back, beside what the heap reading changed by. */
+static int live_against_the_books(const struct page *p, const struct m6_snap_sites *h, char *text, size_t room, int n)
+{
+  double exact = (double)h->exact_live;
+  int missing = h->dropped || h->untracked;
+  n += snprintf(text + n, room - (size_t)n, " What lives: %s by the books,", t_bytes_signed(exact));
+  if (!missing && !h->live.samples && h->interval > 1)
+    return n +
+           snprintf(text + n, room - (size_t)n, " and no sample of it%s.", more_lives(h) ? ", which is too few" : "");
+  n += snprintf(text + n, room - (size_t)n, " %s", t_bytes(missing ? h->live.low : h->live.bytes));
+  if (missing) n += snprintf(text + n, room - (size_t)n, " to %s by the sites", t_bytes(h->live.high));
+  else
+    n += snprintf(text + n, room - (size_t)n, " %s %s by the sites", plus_minus(p),
+                  t_bytes((h->live.high - h->live.low) / 2));
+  if (more_lives(h)) n += snprintf(text + n, room - (size_t)n, ", which is less");
+  else if (exact < h->live.low - UNSAMPLED)
+    n += snprintf(text + n, room - (size_t)n,
+                  ", which is more: in the books it is less by what was given back of blocks older than the session");
+  return n + snprintf(text + n, room - (size_t)n, ".");
+}
+
 static void against_the_books(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
-  char text[800];
+  char text[1000];
   double exact = (double)h->exact_bytes;
   int n = snprintf(text, sizeof text, "The books say %s in %s calls;", t_bytes(exact), t_count(h->exact_count));
   n += snprintf(text + n, sizeof text - (size_t)n, " the sites add up to %s", t_bytes(h->made.bytes));
@@ -246,6 +333,7 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
                     h->samples < SAMPLES_FEW ? ": so few samples cannot tell, --sites=16K takes more" : "");
   }
   n += snprintf(text + n, sizeof text - (size_t)n, ".");
+  n = live_against_the_books(p, h, text, sizeof text, n);
   n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
                 h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
@@ -264,7 +352,7 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
     const char *text;
   } lost[] = {{h->dropped, "samples found no room and are missing"},
               {h->stackless, "samples came without their stack"},
-              {h->untracked, "samples whose end cannot be known: too many were alive at once"},
+              {h->untracked, "samples whose end cannot be known: too many seemed alive at once"},
               {h->deaths_lost, "ends of samples were noticed late"},
               {h->refused, "samples came from more places than are told apart"}};
   for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
