@@ -104,6 +104,8 @@ static int64_t live_of(const struct m6_bounds *b, const struct m6_image *i)
 static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now)
 {
   int64_t live = live_of(b, i);
+  uint32_t clamped = 0;
+  b->heap.mapped = m6_clamp(i->capture->now.mapped - i->capture->base.mapped, &clamped);
   int new = !final                      ? m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)
             : b->lives_on &&is_alive(i) ? m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns)
                                         : m6_heap_end(&b->heap, b->start_ns);

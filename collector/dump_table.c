@@ -117,6 +117,7 @@ static const struct m6_field session[] = {SAME(M6_U32, pid),
                                           F(M6_U64, "heap.swap", govern.heap.swap),
                                           F(M6_U64, "heap.held", govern.heap.held),
                                           F(M6_I64, "heap.live", govern.heap.live),
+                                          F(M6_I64, "heap.mapped", govern.heap.mapped),
                                           F(M6_U64, "heap.missed", govern.heap.missed),
                                           F(M6_I32, "heap.error", govern.heap.error),
                                           F(M6_U32, "heap.free_", govern.heap.free_)};

@@ -104,6 +104,7 @@ static void take(struct m6_heap *h, uint64_t session_start_ns)
   l->swap = h->got.swap;
   l->held = h->got.held;
   l->live = h->live;
+  l->mapped = h->mapped_then;
 }
 
 int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, uint64_t session_start_ns)
@@ -122,6 +123,7 @@ int m6_heap_poll(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, ui
   }
   h->pid = pid;
   h->live = live;
+  h->mapped_then = h->mapped;
   memset(&h->got, 0, sizeof h->got);
   m6_poke(&h->ready, 0);
   sigset_t all, old; /* signals are the loop's */
@@ -147,6 +149,7 @@ int m6_heap_last(struct m6_heap *h, pid_t pid, int64_t live, uint64_t now_ns, ui
   int new = m6_heap_end(h, session_start_ns), error = h->last.error;
   if (h->asked_ns && now_ns < h->asked_ns + h->interval_ns) return new;
   h->live = live;
+  h->mapped_then = h->mapped;
   h->asked_ns = now_ns;
   h->due_ns = now_ns + h->interval_ns;
   memset(&h->got, 0, sizeof h->got);

@@ -26,7 +26,8 @@ struct m6_heap_measured {
 struct m6_heap {
   uint64_t interval_ns, due_ns, asked_ns;
   int pending;
-  int64_t live; /* when it was asked for */
+  int64_t mapped; /* what the program itself has mapped since the session's start, as of now; the caller keeps it */
+  int64_t live, mapped_then; /* when it was asked for */
   pthread_t thread;
   pid_t pid;
   uint32_t ready; /* published by the measuring thread when `got` is whole */

@@ -62,7 +62,7 @@ int m6_site_is_library(const struct m6_site_line *l) { return begins(l, "std::")
 struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s)
 {
   const struct m6_snap_heap *h = &s->govern.heap;
-  struct m6_heap_unused u = {s->mapped > 0 ? (double)s->mapped : 0, NAN, NAN};
+  struct m6_heap_unused u = {h->mapped > 0 ? (double)h->mapped : 0, NAN, NAN};
   if (h->count == 0 || h->held == 0 || h->live < 0) return u;
   double held = (double)h->held - u.mapped, unused = held - (double)h->live;
   if (held <= 0) return u;

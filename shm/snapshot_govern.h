@@ -61,6 +61,7 @@ struct m6_snap_heap { /* /proc/PID/smaps, and for pss smaps_rollup; bytes */
   uint64_t rss, pss, anonymous, swap;
   uint64_t held;   /* resident or swapped, in what may be the allocator's; 0: not known */
   int64_t live;    /* in the allocator at that moment; below 0: not known */
+  int64_t mapped;  /* what the program itself had mapped more at that moment than at the session's start */
   uint64_t missed; /* due while one was still pending */
   int32_t error;   /* errno of the last one that failed; 0 */
   uint32_t free_;
@@ -81,7 +82,7 @@ struct m6_snap_govern {
 };
 _Static_assert(sizeof(struct m6_snap_budget) == 56 && sizeof(struct m6_snap_step) == 48,
                "size must not change within a version");
-_Static_assert(sizeof(struct m6_snap_link) == 72 && sizeof(struct m6_snap_heap) == 88,
+_Static_assert(sizeof(struct m6_snap_link) == 72 && sizeof(struct m6_snap_heap) == 96,
                "size must not change within a version");
 
 #endif
