@@ -219,7 +219,8 @@ static void growth(const struct page *p, const struct m6_snapshot *s, const stru
     else t_wrap(p, 2, hedge);
     return;
   }
-  fprintf(p->to, "  %sWhat grows, and still did at the end%s:\n", ink(p, INK_BAD), NO_INK(p));
+  fprintf(p->to, "  %sWhat grows, and still did at the end%s%s:\n", ink(p, INK_BAD), NO_INK(p),
+          s->sites.dropped ? " (of what was seen: where samples are missing it may be more)" : "");
   for (uint32_t i = 0; i < n && i < most; i++) {
     const struct m6_snap_site *r = list[i];
     fprintf(p->to, "  %11s a %s %s %s", t_bytes_signed(r->growth), unit, plus_minus(p), t_bytes(r->growth_error));
