@@ -62,13 +62,19 @@ static void make_homes(struct m6_capture *c)
   }
 }
 
+/* Of a sample, which is a float: the longest time of all has no number when it is rounded up. */
+static uint64_t sampled_ns(struct m6_rate rate, float ticks)
+{
+  return m6_ticks_to_ns(rate, ticks < 0x1p64f ? (uint64_t)ticks : UINT64_MAX);
+}
+
 void m6_put_times(struct m6_snap_node *n, struct m6_rate rate, const struct m6_reservoir *r)
 {
   struct m6_quantiles q = m6_reservoir_quantiles(r);
   n->reservoir = m6_reservoir_size(r);
-  n->time_p10 = m6_ticks_to_ns(rate, (uint64_t)q.p10);
-  n->time_p50 = m6_ticks_to_ns(rate, (uint64_t)q.p50);
-  n->time_p90 = m6_ticks_to_ns(rate, (uint64_t)q.p90);
+  n->time_p10 = sampled_ns(rate, q.p10);
+  n->time_p50 = sampled_ns(rate, q.p50);
+  n->time_p90 = sampled_ns(rate, q.p90);
   if (n->time_p10 > n->time_max)
     n->time_p10 = n->time_max; /* float's rounding must not show a median above the maximum */
   if (n->time_p50 > n->time_max) n->time_p50 = n->time_max;
@@ -180,7 +186,7 @@ uint32_t m6_put_samples(const struct m6_capture *c, const struct m6_writer *w, f
     const struct m6_reservoir *r = from[i] == t->frame ? &c->books.times : from[i] ? &t->nodes[from[i]].times : NULL;
     int same = r && m6_reservoir_size(r) == w->nodes[i].reservoir;
     for (uint32_t k = 0; k < w->nodes[i].reservoir; k++) /* what is one node's only sample is in no reservoir */
-      to[n++] = same ? (float)m6_ticks_to_ns(c->rate, (uint64_t)r->sample[k]) : (float)w->nodes[i].time_p50;
+      to[n++] = same ? (float)sampled_ns(c->rate, r->sample[k]) : (float)w->nodes[i].time_p50;
   }
   return n;
 }

@@ -10,7 +10,7 @@
 # $(call tests_word,links,FILE): the words of such a line.
 tests_word = $(shell sed -n '1,15s,.*/\* *$(1): *\(.*[^ ]\) *\*/.*,\1,p' $(2))
 
-TESTS_HEADERS := $(wildcard shm/*.h bpf/*.h preload/*.h collector/*.h tests/unit/*.h tests/programs/*.h)
+TESTS_HEADERS := $(wildcard shm/*.h bpf/*.h preload/*.h collector/*.h tests/unit/*.h tests/programs/*.h tests/fuzz/*.h)
 TESTS_UNIT := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
 TESTS_PROGRAMS := $(wildcard tests/programs/*.c tests/programs/*.cc)
 TESTS_FLAGS := -std=gnu11 -D_GNU_SOURCE -DMACH6_VERSION='"$(VERSION)"' -I. -Ipreload -Icollector -pthread -g
@@ -62,6 +62,7 @@ FUZZ_S ?= 600
 fuzz: tests
 	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS="$$PWD/$B/fuzz" tests/fuzz/dump.test
 	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS="$$PWD/$B/fuzz" tests/fuzz/segment.test
+	MACH6_FUZZ_S=$(FUZZ_S) MACH6_FUZZ_CORPUS="$$PWD/$B/fuzz" tests/fuzz/sites.test
 
 .PHONY: tests
 tests: all $(TESTS_BUILT)
