@@ -4,7 +4,8 @@
  * are fixed by the layout that both processes share and cannot be lowered. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
  * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
- * its own and ends itself; probe.ttl counts where a session's frames are the calls of a function (--frame-symbol).
+ * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
+ * probe.ttl is over, and counts it.
  * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given.
  */
 #ifndef M6_BUDGETS_H
@@ -39,7 +40,7 @@ enum m6_budget_kind {
     "between two samples of a thread, with or without privileges")                                                     \
   X(KERNEL_RING, "kernel.ring", BYTES, FIXED, M6_KERNEL_RING_BYTES,                                                    \
     "ring buffers that the kernel writes; full ones drop")                                                             \
-  X(PROBE_TTL, "probe.ttl", MS, FIXED, M6_PROBE_TTL_MAX_S * 1000ull, "how long one function may be probed")            \
+  X(PROBE_TTL, "probe.ttl", MS, LOWER, M6_PROBE_TTL_MAX_S * 1000ull, "how long one function may be probed")            \
   X(DUMP, "dump.bytes", BYTES, LOWER, M6_DUMP_BYTES, "a dump; what does not fit is counted in it")                     \
   X(DUMP_OBJECT, "dump.object", BYTES, FIXED, M6_DUMP_OBJECT_BYTES, "one object in it")                                \
   X(SPIKES, "frames.spikes", COUNT, LOWER, M6_SPIKES_RETAINED, "spikes kept, the worst")                               \

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../shm/present.h"
+#include "budgets.h"
 #include "kernel_side.h"
 #include "session.h"
 #include "stats_proc.h"
@@ -97,10 +98,20 @@ static void boundary(void *arg, const struct m6_kernel_frame *f)
   m6_capture_boundary(c, t, unit);
 }
 
+/* Is the time over: the session's, or that of the probe, which is opened after the session began? */
+static int time_over(const struct m6_outlets *o, const struct m6_image *i, uint64_t now)
+{
+  int session = now >= i->capture->start_mono_ns + o->options->ttl_s * 1000000000ull;
+  int probe = now >= i->kernel->opened_ns + m6_budget_cap(M6_BUDGET_PROBE_TTL) * 1000000ull;
+  if (session) m6_budget_overran(M6_BUDGET_SESSION_TTL);
+  if (probe) m6_budget_overran(M6_BUDGET_PROBE_TTL);
+  return session || probe;
+}
+
 static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
 {
   struct m6_session_state running = {.state = M6_COLLECTING};
-  uint64_t published_ns = 0, look_ns = 0, end_ns = i->capture->start_mono_ns + o->options->ttl_s * 1000000000ull;
+  uint64_t published_ns = 0, look_ns = 0;
   for (;;) {
     uint64_t now = m6_monotonic_ns();
     struct m6_drained got;
@@ -119,7 +130,7 @@ static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
       /* Below lite there would be no frames: all that is collected here is the kernel's. */
       if (o->event == M6_EVENT_BUDGET || rung->level == M6_LEVEL_MEMORY) return M6_END_BUDGET;
     }
-    if (now >= end_ns) return M6_END_TTL;
+    if (time_over(o, i, now)) return M6_END_TTL;
     struct m6_woken w = m6_watch_wait(&o->watch, M6_POLL_BUSY_MS * 10);
     if (w.signal) return M6_END_OFF;
     if (w.ended || !m6_image_running(i)) return M6_END_EXIT;

@@ -4,7 +4,7 @@
  * close and syscall are this program's own, for libbpf too: close sees to it that no program and no map is closed while a
  * link or a perf event is open, syscall fails when it is told to.
  */
-/* links: tools/mach6/probe.c build/libmach6kernel.a -lbpf -ldw -lelf */
+/* links: collector/budgets.c tools/mach6/probe.c build/libmach6kernel.a -lbpf -ldw -lelf -lm */
 /* sanitizers: none */
 #include <linux/bpf.h>
 #include <pthread.h>

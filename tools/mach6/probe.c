@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../collector/budgets.h"
 #include "../../collector/kernel_place.h"
 #include "../../collector/kernel_probe.h"
 #include "tool.h"
@@ -175,7 +176,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   switch (key) {
   case 't':
     ttl = strtoul(arg, &rest, 10);
-    if (*rest || *arg == '-' || ttl < 1 || ttl > M6_PROBE_TTL_MAX_S)
+    if (*rest || *arg == '-' || ttl < 1 || ttl > m6_budget_cap(M6_BUDGET_PROBE_TTL) / 1000)
       argp_error(state, "--ttl is 1 to %d seconds, not '%s'", M6_PROBE_TTL_MAX_S, arg);
     o->ttl = (unsigned)ttl;
     break;
