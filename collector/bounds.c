@@ -13,6 +13,12 @@ void m6_capture_bounds(struct m6_capture *c)
 {
   c->frames.retained_most = (uint32_t)m6_budget_cap(M6_BUDGET_FRAMES);
   c->frames.spikes_most = (uint32_t)m6_budget_cap(M6_BUDGET_SPIKES);
+  c->frames.median.most = (uint32_t)m6_budget_cap(M6_BUDGET_MEDIAN);
+  c->frames.median_min = (uint32_t)m6_budget_cap(M6_BUDGET_MEDIAN_MIN);
+  if (c->frames.median_min > c->frames.median.most) c->frames.median_min = c->frames.median.most;
+  c->retained.buckets_most = m6_budget_cap(M6_BUDGET_BUCKETS);
+  c->retained.growth_most = m6_budget_cap(M6_BUDGET_GROWTH);
+  c->retained.stalls_most = m6_budget_cap(M6_BUDGET_STALLS);
   c->tree.limit = (uint32_t)m6_budget_cap(M6_BUDGET_NODES);
 }
 
@@ -50,7 +56,7 @@ static void use_capture(const struct m6_capture *c)
   m6_budget_use(M6_BUDGET_FRAMES, f->retained_total - over);
   m6_budget_overrun(M6_BUDGET_FRAMES, over);
   m6_budget_use(M6_BUDGET_MEDIAN, f->median.count);
-  m6_budget_use(M6_BUDGET_MEDIAN_MIN, f->median.count < M6_SPIKE_WINDOW_MIN ? f->median.count : M6_SPIKE_WINDOW_MIN);
+  m6_budget_use(M6_BUDGET_MEDIAN_MIN, f->median.count < f->median_min ? f->median.count : f->median_min);
   m6_budget_use(M6_BUDGET_SPIKES, f->spike_count);
   m6_budget_overrun(M6_BUDGET_SPIKES, f->spikes_total - f->spike_count);
   m6_budget_use(M6_BUDGET_NODES, c->tree.settled);
@@ -73,9 +79,9 @@ static void use_kept(enum m6_budget_id id, uint64_t total, uint64_t most)
 }
 static void use_retained(const struct m6_retained *r)
 {
-  use_kept(M6_BUDGET_BUCKETS, r->bucket_total, M6_BUCKETS_RETAINED);
-  use_kept(M6_BUDGET_GROWTH, r->growth_total, M6_GROWTH_RETAINED);
-  use_kept(M6_BUDGET_STALLS, r->stall_total, M6_STALLS_RETAINED);
+  use_kept(M6_BUDGET_BUCKETS, r->bucket_total, r->buckets_most);
+  use_kept(M6_BUDGET_GROWTH, r->growth_total, r->growth_most);
+  use_kept(M6_BUDGET_STALLS, r->stall_total, r->stalls_most);
 }
 
 /* Is it still that process? A run lets its images go before the last snapshot is built. */

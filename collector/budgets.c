@@ -60,6 +60,29 @@ static const char *units_of(uint32_t unit)
   return t[unit];
 }
 
+/* Of what is fixed: why. */
+#define LAYOUT "the segment's layout has it, and the game was started with that"
+static const char *const reasons[M6_BUDGET_COUNT] = {
+  [M6_BUDGET_KERNEL_RING] = "smaller rings would lose frames between two looks; samples.lite and samples.full lower "
+                            "what goes into them",
+  [M6_BUDGET_HEAP_PENDING] = "one is the least there can be",
+  [M6_BUDGET_RING_BYTES] = LAYOUT,
+  [M6_BUDGET_RINGS] = LAYOUT,
+  [M6_BUDGET_SLOTS] = LAYOUT,
+  [M6_BUDGET_STREAMS] = LAYOUT,
+};
+/* How far an option may go. */
+static const struct {
+  enum m6_budget_id id;
+  uint64_t limit;
+  const char *words;
+} limits[] = {
+  {M6_BUDGET_SESSION_TTL, 1000, "1 s"}, /* it ends at a whole second */
+  {M6_BUDGET_MEDIAN_MIN, M6_SPIKE_WINDOW, "frames.median"},
+  {M6_BUDGET_SAMPLES_PERIOD, M6_SAMPLES_PERIOD_MAX_MS, "1000 ms"},
+  {M6_BUDGET_DUMP_OBJECT, M6_DUMP_OBJECT_BYTES_MIN, "64 KiB"},
+};
+
 int m6_budget_option(const char *text, char *why, size_t room)
 {
   const char *equals = strchr(text, '='), *value = equals ? equals + 1 : "";
@@ -75,8 +98,7 @@ int m6_budget_option(const char *text, char *why, size_t room)
     return -1;
   }
   const struct m6_budget_row *r = &m6_budget_rows[id];
-  if (r->kind == M6_BUDGET_FIXED)
-    return snprintf(why, room, "%s is fixed: both processes are built with it", r->name), -1;
+  if (r->kind == M6_BUDGET_FIXED) return snprintf(why, room, "%s is fixed: %s", r->name, reasons[id]), -1;
   char *end;
   errno = 0;
   double v = strtod(value, &end);
@@ -88,11 +110,14 @@ int m6_budget_option(const char *text, char *why, size_t room)
   if (cap == 0) cap = 1;
   if (r->kind == M6_BUDGET_LOWER ? cap > r->cap : cap < r->cap)
     return snprintf(why, room, "%s cannot be %s: its %s is %g%s, and '%s' is beyond it", r->name,
-                    r->kind == M6_BUDGET_LOWER ? "raised" : "shortened", r->kind == M6_BUDGET_LOWER ? "cap" : "least",
+                    r->kind == M6_BUDGET_LOWER ? "raised" : "lowered", r->kind == M6_BUDGET_LOWER ? "cap" : "least",
                     (double)r->cap / s->factor, s->text, value),
            -1;
-  if (id == M6_BUDGET_SAMPLES_PERIOD && cap > M6_SAMPLES_PERIOD_MAX_MS)
-    return snprintf(why, room, "%s is at most %d ms", r->name, M6_SAMPLES_PERIOD_MAX_MS), -1;
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+    if (limits[i].id == id && (r->kind == M6_BUDGET_LOWER ? cap < limits[i].limit : cap > limits[i].limit))
+      return snprintf(why, room, "%s is at %s %s", r->name, r->kind == M6_BUDGET_LOWER ? "least" : "most",
+                      limits[i].words),
+             -1;
   now[id].cap = cap;
   return 0;
 }

@@ -1,7 +1,7 @@
 /* budgets.h - the budgets of a session as one table: what each is called, what caps it, what is used of it, how often it was overrun.
  *
- * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds an interval, lengthen it); none can raise it. Some
- * are fixed by the layout that both processes share and cannot be lowered. Whoever enforces a budget asks m6_budget_cap() and says what
+ * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds from below, raise it); none can raise it. Some
+ * are fixed, each for a reason that who asks is told; some cannot be as low as to be of no use. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
  * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
  * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
@@ -19,7 +19,7 @@
 enum m6_budget_kind {
   M6_BUDGET_LOWER, /* an option may lower it */
   M6_BUDGET_FLOOR, /* it bounds from below: an option may raise it */
-  M6_BUDGET_FIXED  /* the shared layout's, or the method's */
+  M6_BUDGET_FIXED  /* no option changes it; budgets.c has the reasons */
 };
 
 /* X(name in code, name, unit, kind, cap, what it is) */
@@ -27,12 +27,12 @@ enum m6_budget_kind {
   X(SESSION_TTL, "session.ttl", MS, LOWER, M6_SESSION_TTL_S * 1000ull, "how long a session may last")                  \
   X(SESSION_CHAIN, "session.chain", COUNT, LOWER, M6_SNAP_LINKS, "sessions that one chain may have")                   \
   X(FRAMES, "frames.retained", COUNT, LOWER, M6_FRAMES_RETAINED, "frame records kept; later ones overwrite")           \
-  X(MEDIAN, "frames.median", COUNT, FIXED, M6_SPIKE_WINDOW, "frames behind the median that spikes are told by")        \
-  X(MEDIAN_MIN, "frames.median_min", COUNT, FIXED, M6_SPIKE_WINDOW_MIN, "frames before the first spike")               \
-  X(BUCKETS, "retained.buckets", COUNT, FIXED, M6_BUCKETS_RETAINED,                                                    \
+  X(MEDIAN, "frames.median", COUNT, LOWER, M6_SPIKE_WINDOW, "frames behind the median that spikes are told by")        \
+  X(MEDIAN_MIN, "frames.median_min", COUNT, FLOOR, M6_SPIKE_WINDOW_MIN, "frames before the first spike")               \
+  X(BUCKETS, "retained.buckets", COUNT, LOWER, M6_BUCKETS_RETAINED,                                                    \
     "seconds whose metrics are kept; later ones overwrite")                                                            \
-  X(GROWTH, "retained.growth", COUNT, FIXED, M6_GROWTH_RETAINED, "memory-growth events kept")                          \
-  X(STALLS, "retained.stalls", COUNT, FIXED, M6_STALLS_RETAINED, "stall intervals kept")                               \
+  X(GROWTH, "retained.growth", COUNT, LOWER, M6_GROWTH_RETAINED, "memory-growth events kept")                          \
+  X(STALLS, "retained.stalls", COUNT, LOWER, M6_STALLS_RETAINED, "stall intervals kept")                               \
   X(SAMPLES, "samples.retained", COUNT, LOWER, M6_SAMPLES_RETAINED, "CPU samples kept with their time")                \
   X(SAMPLES_LITE, "samples.lite", HZ, LOWER, M6_SAMPLES_HZ_LITE, "CPU samples a second of a thread's time, at lite")   \
   X(SAMPLES_FULL, "samples.full", HZ, LOWER, M6_SAMPLES_HZ_FULL, "the same at level full")                             \
@@ -42,7 +42,7 @@ enum m6_budget_kind {
     "ring buffers that the kernel writes; full ones drop")                                                             \
   X(PROBE_TTL, "probe.ttl", MS, LOWER, M6_PROBE_TTL_MAX_S * 1000ull, "how long one function may be probed")            \
   X(DUMP, "dump.bytes", BYTES, LOWER, M6_DUMP_BYTES, "a dump; what does not fit is counted in it")                     \
-  X(DUMP_OBJECT, "dump.object", BYTES, FIXED, M6_DUMP_OBJECT_BYTES, "one object in it")                                \
+  X(DUMP_OBJECT, "dump.object", BYTES, LOWER, M6_DUMP_OBJECT_BYTES, "one object in it")                                \
   X(SPIKES, "frames.spikes", COUNT, LOWER, M6_SPIKES_RETAINED, "spikes kept, the worst")                               \
   X(NODES, "tree.nodes", COUNT, LOWER, M6_NODES_MAX, "nodes of the tree; the rest is under (other)")                   \
   X(HEAP, "heap.interval", MS, FLOOR, M6_HEAP_INTERVAL_S * 1000ull, "between two measurements of the whole heap")      \
@@ -51,7 +51,7 @@ enum m6_budget_kind {
   X(RINGS, "rings.threads", COUNT, FIXED, M6_RINGS, "threads with a ring")                                             \
   X(SLOTS, "threads.counted", COUNT, FIXED, M6_SLOTS - 1, "threads with counters of their own")                        \
   X(STREAMS, "streams.told", COUNT, FIXED, M6_STREAMS, "present streams told apart")                                   \
-  X(CLIENTS, "control.clients", COUNT, FIXED, M6_CONTROL_CLIENTS, "commands under way at the control socket")          \
+  X(CLIENTS, "control.clients", COUNT, LOWER, M6_CONTROL_CLIENTS, "commands under way at the control socket")          \
   X(OVERHEAD_MEMORY, "overhead.memory", PPM, LOWER, M6_OVERHEAD_MEMORY_PPM, "mach6's own cost at level memory")        \
   X(OVERHEAD_LITE, "overhead.lite", PPM, LOWER, M6_OVERHEAD_LITE_PPM, "at level lite")                                 \
   X(OVERHEAD_FULL, "overhead.full", PPM, LOWER, M6_OVERHEAD_FULL_PPM, "at level full")

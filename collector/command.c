@@ -1,6 +1,8 @@
 /* command.c - see command.h. */
 #include "command.h"
 
+#include "budgets.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,7 +67,7 @@ static void take_clients(struct m6_commands *c, uint64_t now_ns)
     socklen_t n = sizeof who;
     unsigned i = 0;
     while (i < M6_CONTROL_CLIENTS && c->client[i].fd >= 0) i++;
-    if (i == M6_CONTROL_CLIENTS || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0 ||
+    if (i >= m6_budget_cap(M6_BUDGET_CLIENTS) || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0 ||
         (who.uid != geteuid() && who.uid != 0)) {
       c->refused++;
       close(fd);

@@ -65,8 +65,8 @@ static inline const char *m6_section_at(const struct m6_section *x, const struct
 
 struct m6_encoder;
 /* The snapshot has been checked, or built here; it must not change until the end. `most`: bytes in all, at most M6_DUMP_BYTES,
- * 0 = that. NULL: no memory. */
-struct m6_encoder *m6_dump_encoder(const struct m6_snapshot *s, uint64_t most) M6_HIDDEN;
+ * 0 = that; `object`: in one object, from M6_DUMP_OBJECT_BYTES_MIN to M6_DUMP_OBJECT_BYTES, 0 = that. NULL: no memory. */
+struct m6_encoder *m6_dump_encoder(const struct m6_snapshot *s, uint64_t most, uint64_t object) M6_HIDDEN;
 /* The next object; it holds until the next call. 0 bytes: that was the last. -1: no memory. */
 ssize_t m6_dump_next(struct m6_encoder *e, const char **object) M6_HIDDEN;
 /* Rows that did not fit, so far. */

@@ -21,7 +21,7 @@ struct m6_encoder {
   int section;        /* -1: the header comes next; section_count: the trailer; more: the end */
   uint32_t row, rows; /* next one of the section, and where they end */
   int begun;
-  uint64_t most, bytes, objects;
+  uint64_t most, object, bytes, objects; /* the caps of all and of one object; so far */
   uint64_t left_out[SECTIONS_MAX];
   msgpack_sbuffer buffer;
   msgpack_packer pack;
@@ -129,7 +129,7 @@ static void put_trailer(struct m6_encoder *e)
 /* Rows from e->row on that fit into one object and into what is left of the whole; gives their number. */
 static uint32_t fitting(const struct m6_encoder *e, const struct m6_section *x, const char *rows)
 {
-  uint64_t room = M6_DUMP_OBJECT_BYTES, left = e->most - TRAILER_ROOM;
+  uint64_t room = e->object, left = e->most - TRAILER_ROOM;
   left = left > e->bytes ? left - e->bytes : 0;
   if (left < room) room = left;
   if (room < ROOM_BESIDE_ROWS) return 0;
@@ -167,10 +167,9 @@ static void put_rows(struct m6_encoder *e, const struct m6_section *x, const cha
 /* The first row to be written of a section whose newest rows matter most: rows there are of one length. */
 static uint32_t first_of_newest(const struct m6_encoder *e, const struct m6_section *x, uint32_t count)
 {
-  uint64_t each = bound(x, NULL), left = e->most - TRAILER_ROOM,
-           per_object = (M6_DUMP_OBJECT_BYTES - ROOM_BESIDE_ROWS) / each;
+  uint64_t each = bound(x, NULL), left = e->most - TRAILER_ROOM, per_object = (e->object - ROOM_BESIDE_ROWS) / each;
   left = left > e->bytes ? left - e->bytes : 0;
-  uint64_t whole = left / M6_DUMP_OBJECT_BYTES, rest = left % M6_DUMP_OBJECT_BYTES;
+  uint64_t whole = left / e->object, rest = left % e->object;
   uint64_t fit = whole * per_object + (rest > ROOM_BESIDE_ROWS ? (rest - ROOM_BESIDE_ROWS) / each : 0);
   return fit >= count ? 0 : count - (uint32_t)fit;
 }
@@ -200,7 +199,7 @@ static int next_rows(struct m6_encoder *e)
   return 0;
 }
 
-struct m6_encoder *m6_dump_encoder(const struct m6_snapshot *s, uint64_t most)
+struct m6_encoder *m6_dump_encoder(const struct m6_snapshot *s, uint64_t most, uint64_t object)
 {
   struct m6_encoder *e = calloc(1, sizeof *e);
   if (!e) return NULL;
@@ -210,6 +209,8 @@ struct m6_encoder *m6_dump_encoder(const struct m6_snapshot *s, uint64_t most)
   e->section = -1;
   e->most = most == 0 || most > M6_DUMP_BYTES ? M6_DUMP_BYTES : most;
   if (e->most < TRAILER_ROOM) e->most = TRAILER_ROOM;
+  e->object = object == 0 || object > M6_DUMP_OBJECT_BYTES ? M6_DUMP_OBJECT_BYTES : object;
+  if (e->object < M6_DUMP_OBJECT_BYTES_MIN) e->object = M6_DUMP_OBJECT_BYTES_MIN;
   msgpack_sbuffer_init(&e->buffer);
   msgpack_packer_init(&e->pack, e, append);
   return e;

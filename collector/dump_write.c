@@ -145,7 +145,7 @@ int m6_dump_begin(const struct m6_snapshot *block, const struct m6_dump_options 
   if (d == NULL) return ENOMEM;
   d->fd = d->folder = -1;
   int e = place(d, o->path);
-  if (e == 0 && (d->encoder = m6_dump_encoder(block, o->most)) == NULL) e = ENOMEM;
+  if (e == 0 && (d->encoder = m6_dump_encoder(block, o->most, o->object)) == NULL) e = ENOMEM;
   if (e == 0 && (d->io = m6_io_open(o->plain, &d->refused)) == NULL) e = errno ? errno : ENOMEM;
   if (e) {
     m6_dump_end(d);

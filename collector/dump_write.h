@@ -23,8 +23,9 @@
 struct m6_dump;
 struct m6_dump_options {
   const char *path;
-  uint64_t most; /* bytes; 0 or more than that: M6_DUMP_BYTES */
-  int plain;     /* without io_uring */
+  uint64_t most;   /* bytes; 0 or more than that: M6_DUMP_BYTES */
+  uint64_t object; /* of one object; 0 or more than that: M6_DUMP_OBJECT_BYTES */
+  int plain;       /* without io_uring */
 };
 enum m6_dump_state { M6_DUMP_BUSY, M6_DUMP_DONE, M6_DUMP_FAILED };
 

@@ -25,7 +25,8 @@ static uint32_t lower_bound(const uint64_t *sorted, uint32_t n, uint64_t value)
 
 void m6_median_add(struct m6_median *m, uint64_t value)
 {
-  if (m->count == M6_SPIKE_WINDOW) {
+  uint32_t most = m->most ? m->most : M6_SPIKE_WINDOW;
+  if (m->count == most) {
     uint32_t old = lower_bound(m->sorted, m->count, m->arrived[m->next]);
     memmove(m->sorted + old, m->sorted + old + 1, (m->count - old - 1) * sizeof value);
     m->count--;
@@ -35,7 +36,7 @@ void m6_median_add(struct m6_median *m, uint64_t value)
   m->sorted[at] = value;
   m->count++;
   m->arrived[m->next] = value;
-  m->next = (m->next + 1) % M6_SPIKE_WINDOW;
+  m->next = (m->next + 1) % most;
 }
 
 uint64_t m6_median_value(const struct m6_median *m)
@@ -52,6 +53,7 @@ int m6_frames_init(struct m6_frames *f, int64_t reading_start)
   f->series_each = 1;
   f->retained_most = M6_FRAMES_RETAINED;
   f->spikes_most = M6_SPIKES_RETAINED;
+  f->median_min = M6_SPIKE_WINDOW_MIN;
   void *p = mmap(NULL, RETAINED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return errno;
   f->retained = p;
@@ -67,7 +69,7 @@ void m6_frames_free(struct m6_frames *f)
 static int spike(struct m6_frames *f, const struct m6_ended *e, uint64_t time, uint64_t at)
 {
   uint64_t median = m6_median_value(&f->median);
-  if (f->median.count < M6_SPIKE_WINDOW_MIN) {
+  if (f->median.count < f->median_min) {
     f->unjudged++;
     if (time > f->unjudged_max) {
       f->unjudged_max = time;

@@ -26,8 +26,8 @@ struct m6_spike {
   struct m6_cause cause[M6_CAUSES]; /* node: of the settled tree; time in ticks */
 };
 
-struct m6_median { /* of the last M6_SPIKE_WINDOW values: the window in order of arrival, and sorted */
-  uint32_t count, next;
+struct m6_median {            /* of the last `most` values: the window in order of arrival, and sorted */
+  uint32_t count, next, most; /* most 0: M6_SPIKE_WINDOW */
   uint64_t arrived[M6_SPIKE_WINDOW], sorted[M6_SPIKE_WINDOW];
 };
 void m6_median_add(struct m6_median *m, uint64_t value);
@@ -45,6 +45,7 @@ struct m6_frames {
   int64_t reading_start;
   struct m6_snap_frame *retained;      /* a ring of retained_most */
   uint32_t retained_most, spikes_most; /* M6_FRAMES_RETAINED, M6_SPIKES_RETAINED, or what budgets made of them */
+  uint32_t median_min;                 /* frames before the first spike: M6_SPIKE_WINDOW_MIN, or the same */
   uint64_t retained_total;
   uint32_t saturated;
 };

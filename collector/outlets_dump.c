@@ -55,13 +55,20 @@ static int asked_to_stop(void *outlets)
   return m6_watch_wait(&o->watch, 0).signal != 0;
 }
 
+static struct m6_dump_options as_budgets_say(const char *path)
+{
+  return (struct m6_dump_options){
+    .path = path, .most = m6_budget_cap(M6_BUDGET_DUMP), .object = m6_budget_cap(M6_BUDGET_DUMP_OBJECT)};
+}
+
 void m6_outlets_dump_final(struct m6_outlets *o)
 {
   const char *path = o->options->out;
   struct m6_dump *d;
   if (path == NULL) return;
   m6_outlets_dump_end(o);
-  int e = m6_dump_begin(o->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)}, &d);
+  struct m6_dump_options options = as_budgets_say(path);
+  int e = m6_dump_begin(o->block, &options, &d);
   if (e) {
     m6_say(M6_QUIET, "no dump: %s: %s; what was there before is as it was", path, strerror(e));
   } else {
@@ -80,8 +87,8 @@ int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_se
   if (x->block == NULL && (x->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX)) == NULL) return ENOMEM;
   if ((x->path = strdup(path)) == NULL) return ENOMEM;
   m6_outlets_build(o, i, s, M6_SNAPSHOT_WHOLE, x->block);
-  int e = m6_dump_begin(x->block, &(struct m6_dump_options){.path = path, .most = m6_budget_cap(M6_BUDGET_DUMP)},
-                        &x->dump);
+  struct m6_dump_options options = as_budgets_say(path);
+  int e = m6_dump_begin(x->block, &options, &x->dump);
   if (e) m6_outlets_dump_end(o);
   else say_refused(o, x->dump);
   return e;

@@ -8,6 +8,9 @@
 void m6_retained_init(struct m6_retained *r, const struct m6_moment *start)
 {
   memset(r, 0, sizeof *r);
+  r->buckets_most = M6_BUCKETS_RETAINED;
+  r->growth_most = M6_GROWTH_RETAINED;
+  r->stalls_most = M6_STALLS_RETAINED;
   r->last = *start;
   r->high = m6_clamp(start->live, &r->saturated);
 }
@@ -17,17 +20,17 @@ static struct m6_snap_bucket *bucket(struct m6_retained *r, uint64_t second)
 {
   if (second > r->second + AHEAD_S) second = r->second + AHEAD_S; /* a clock that jumps must not claim the future */
   uint64_t n = r->bucket_total;
-  if (n == 0 || r->bucket[(n - 1) % M6_BUCKETS_RETAINED].second < second) {
-    struct m6_snap_bucket *b = &r->bucket[r->bucket_total++ % M6_BUCKETS_RETAINED];
+  if (n == 0 || r->bucket[(n - 1) % r->buckets_most].second < second) {
+    struct m6_snap_bucket *b = &r->bucket[r->bucket_total++ % r->buckets_most];
     *b = (struct m6_snap_bucket){.second = second,
                                  .live = m6_clamp(r->last.live, &r->saturated),
                                  .mapped = m6_clamp(r->last.mapped, &r->saturated),
                                  .threads = r->last.threads};
     return b;
   }
-  uint64_t kept = n < M6_BUCKETS_RETAINED ? n : M6_BUCKETS_RETAINED, k = 1;
-  while (k < kept && r->bucket[(n - k - 1) % M6_BUCKETS_RETAINED].second >= second) k++;
-  return &r->bucket[(n - k) % M6_BUCKETS_RETAINED];
+  uint64_t kept = n < r->buckets_most ? n : r->buckets_most, k = 1;
+  while (k < kept && r->bucket[(n - k - 1) % r->buckets_most].second >= second) k++;
+  return &r->bucket[(n - k) % r->buckets_most];
 }
 
 static void grown(struct m6_retained *r, uint64_t at, __int128 reading, int64_t d, uint64_t allocs)
@@ -35,7 +38,7 @@ static void grown(struct m6_retained *r, uint64_t at, __int128 reading, int64_t 
   int64_t live = m6_clamp(reading, &r->saturated), step = r->high / M6_GROWTH_SHARE;
   if (step < M6_GROWTH_STEP) step = M6_GROWTH_STEP;
   if ((__int128)live < (__int128)r->high + step) return;
-  r->growth[r->growth_total++ % M6_GROWTH_RETAINED] = (struct m6_snap_growth){
+  r->growth[r->growth_total++ % r->growth_most] = (struct m6_snap_growth){
     at, r->frame, live, m6_clamp((__int128)live - r->high, &r->saturated), d, allocs};
   r->high = live;
 }
@@ -61,7 +64,7 @@ void m6_retained_frame(struct m6_retained *r, const struct m6_ended *e, const st
   grown(r, end, e->live, seen->record->d, e->allocs);
   if (!seen->stall) return;
   b->stalls++;
-  r->stall[r->stall_total++ % M6_STALLS_RETAINED] = (struct m6_snap_stall){
+  r->stall[r->stall_total++ % r->stalls_most] = (struct m6_snap_stall){
     e->number,       seen->at,         seen->interval,    seen->median,    e->allocs,
     seen->record->d, e->cause[0].node, e->cause[0].calls, e->cause[0].time};
 }
@@ -109,16 +112,16 @@ size_t m6_retained_put(const struct m6_retained *r, struct m6_rate rate, uint32_
                        char *base, size_t at, struct m6_snapshot *s)
 {
   s->buckets_offset = at;
-  s->bucket_count = unroll(base + at, r->bucket, r->bucket_total, M6_BUCKETS_RETAINED, sizeof r->bucket[0],
+  s->bucket_count = unroll(base + at, r->bucket, r->bucket_total, r->buckets_most, sizeof r->bucket[0],
                            &s->buckets_overwritten);
   at += s->bucket_count * sizeof r->bucket[0];
   s->growth_offset = at;
-  s->growth_count = unroll(base + at, r->growth, r->growth_total, M6_GROWTH_RETAINED, sizeof r->growth[0],
+  s->growth_count = unroll(base + at, r->growth, r->growth_total, r->growth_most, sizeof r->growth[0],
                            &s->growth_overwritten);
   at += s->growth_count * sizeof r->growth[0];
   s->stalls_offset = at;
   struct m6_snap_stall *stall = (struct m6_snap_stall *)(base + at);
-  s->stall_count = unroll(base + at, r->stall, r->stall_total, M6_STALLS_RETAINED, sizeof r->stall[0],
+  s->stall_count = unroll(base + at, r->stall, r->stall_total, r->stalls_most, sizeof r->stall[0],
                           &s->stalls_overwritten);
   for (uint32_t i = 0; i < s->stall_count; i++) {
     stall[i].node = stall[i].node ? out(arg, stall[i].node) : 0;

@@ -31,6 +31,7 @@ struct m6_retained {
   struct m6_snap_growth growth[M6_GROWTH_RETAINED];
   struct m6_snap_stall stall[M6_STALLS_RETAINED];   /* node: of the settled tree; node_time in ticks */
   uint64_t bucket_total, growth_total, stall_total; /* ever; the newest are kept, entry k at k % room */
+  uint64_t buckets_most, growth_most, stalls_most;  /* the room: the arrays', or less where budgets say so */
   uint64_t second;                                  /* of the last reading */
   int64_t high;                                     /* live at the last growth event */
   uint64_t frame;                                   /* the last present */

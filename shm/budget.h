@@ -34,8 +34,9 @@
 #define M6_GROWTH_RETAINED 300 /* memory-growth events */
 #define M6_STALLS_RETAINED 512 /* intervals over the spike threshold */
 
-#define M6_DUMP_BYTES (50u << 20)       /* one dump; what does not fit is left out, and the dump says how much */
-#define M6_DUMP_OBJECT_BYTES (1u << 20) /* one object in it */
+#define M6_DUMP_BYTES (50u << 20)            /* one dump; what does not fit is left out, and the dump says how much */
+#define M6_DUMP_OBJECT_BYTES (1u << 20)      /* one object in it */
+#define M6_DUMP_OBJECT_BYTES_MIN (64u << 10) /* it may be as small as this: every row fits, with its columns' names */
 
 #define M6_RESERVOIR 128        /* samples of one node for percentiles */
 #define M6_NODES_MAX 8192       /* nodes of one tree; what comes later goes to "(other)" */

@@ -34,7 +34,7 @@ static void must(int what, const char *why)
 /* A dump of what was read reads as the same. */
 static void comes_back(const struct m6_snapshot *s)
 {
-  struct m6_encoder *e = m6_dump_encoder(s, 0);
+  struct m6_encoder *e = m6_dump_encoder(s, 0, 0);
   struct mach6_dump_info info;
   struct m6_snapshot *again;
   const char *object;

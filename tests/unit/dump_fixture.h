@@ -128,9 +128,9 @@ static inline void dg_make(struct fx *f, const struct dump_game *g)
 }
 
 /* All objects of a dump, one after the other; malloc'ed. */
-static inline char *dg_encode(const struct m6_snapshot *s, uint64_t most, size_t *bytes)
+static inline char *dg_encode_as(const struct m6_snapshot *s, uint64_t most, uint64_t each, size_t *bytes)
 {
-  struct m6_encoder *e = m6_dump_encoder(s, most);
+  struct m6_encoder *e = m6_dump_encoder(s, most, each);
   const char *object;
   char *all = NULL;
   *bytes = 0;
@@ -141,6 +141,11 @@ static inline char *dg_encode(const struct m6_snapshot *s, uint64_t most, size_t
   }
   m6_dump_encoder_free(e);
   return all;
+}
+
+static inline char *dg_encode(const struct m6_snapshot *s, uint64_t most, size_t *bytes)
+{
+  return dg_encode_as(s, most, 0, bytes);
 }
 
 /* Reads a copy of exactly n bytes, so that the sanitizer sees each byte too many. */

@@ -130,6 +130,29 @@ static void frames_retained_median_and_spikes(void **state)
   expect("frames.median", 120, 0);
   expect("frames.median_min", 10, 0);
 }
+static void lowered_ones_reach_the_capture(void **state)
+{
+  (void)state;
+  static const char *const set[] = {"frames.median=20",  "frames.median_min=30", "retained.buckets=7",
+                                    "retained.growth=8", "retained.stalls=9",    "frames.retained=10"},
+                           *const back[] = {"frames.median=120",   "frames.median_min=10", "retained.buckets=300",
+                                            "retained.growth=300", "retained.stalls=512",  "frames.retained=32768"};
+  char why[512];
+  for (int i = 0; i < 6; i++) assert_int_equal(m6_budget_option(set[i], why, sizeof why), 0);
+  m6_capture_bounds(&c);
+  assert_int_equal(c.frames.median.most, 20);
+  assert_int_equal(c.frames.median_min, 20); /* no more than there can be */
+  assert_int_equal(c.retained.buckets_most, 7);
+  assert_int_equal(c.retained.growth_most, 8);
+  assert_int_equal(c.retained.stalls_most, 9);
+  assert_int_equal(c.frames.retained_most, 10);
+  c.retained.bucket_total = c.retained.growth_total = c.retained.stall_total = 10;
+  fill(101 * S);
+  expect("retained.buckets", 7, 3);
+  expect("retained.growth", 8, 2);
+  expect("retained.stalls", 9, 1);
+  for (int i = 0; i < 6; i++) assert_int_equal(m6_budget_option(back[i], why, sizeof why), 0);
+}
 static void tree_nodes(void **state)
 {
   (void)state;
@@ -246,6 +269,7 @@ int main(void)
     T(session_ttl),
     T(session_chain),
     T(frames_retained_median_and_spikes),
+    T(lowered_ones_reach_the_capture),
     T(tree_nodes),
     T(retained_buckets_growth_and_stalls),
     T(rings_threads_and_streams),

@@ -115,9 +115,24 @@ static void what_an_option_does_not_take(void **state)
                                     "samples.lite=50Hz",
                                     "samples.period=5ms",
                                     "samples.period=2s",
+                                    "session.ttl=500ms",
+                                    "frames.median_min=9",
+                                    "frames.median_min=121",
+                                    "dump.object=63KiB",
+                                    "heap.pending=1",
                                     "dump.bytes=51MiB",
                                     "session.ttl=5s "};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(option(bad[i]), -1);
+  /* What is fixed says why, each its own reason: only the segment's layout is what the game was started with. */
+  for (int i = 0; i < M6_BUDGET_COUNT; i++) {
+    char text[64], why[512];
+    if (m6_budget_rows[i].kind != M6_BUDGET_FIXED) continue;
+    snprintf(text, sizeof text, "%s=1", m6_budget_rows[i].name);
+    assert_int_equal(m6_budget_option(text, why, sizeof why), -1);
+    int layout = i == M6_BUDGET_RING_BYTES || i == M6_BUDGET_RINGS || i == M6_BUDGET_SLOTS || i == M6_BUDGET_STREAMS;
+    assert_true(strstr(why, "is fixed: ") && !strstr(why, "null") && !!strstr(why, "layout") == layout);
+    assert_true(layout || i == M6_BUDGET_KERNEL_RING || i == M6_BUDGET_HEAP_PENDING);
+  }
   assert_int_equal(option("session.ttl=2.5s"), 0);
   assert_int_equal(row("session.ttl")->cap, 2500);
   assert_int_equal(option("overhead.memory=0.25%"), 0);
@@ -190,6 +205,16 @@ static void frames_retained_median_and_spikes(void **state)
   assert_int_equal(f.spike_count, 4);
   for (uint32_t i = 0; i < 4; i++) assert_true(f.spikes[i].time >= 700 * 1000 * 1000ull); /* the worst stay */
   for (uint32_t i = 0; i < 100; i++) assert_true(f.retained[i].present > 900);
+  /* The first spike is told later where a budget says so. */
+  m6_frames_free(&f);
+  assert_int_equal(m6_frames_init(&f, 0), 0);
+  f.median_min = 30;
+  f.retained_most = 100;
+  for (uint64_t n = 1; n < 30; n++) frame(&f, n, 1000 * 1000);
+  frame(&f, 30, 900 * 1000 * 1000);
+  assert_int_equal(f.spikes_total, 0);
+  frame(&f, 31, 900 * 1000 * 1000);
+  assert_int_equal(f.spikes_total, 1);
   assert_int_equal(f.retained[100].present, 0); /* nothing is written beyond the lowered cap */
   m6_frames_free(&f);
 }

@@ -308,6 +308,39 @@ static void what_does_not_fit_is_counted_and_the_newest_stay(void **state)
   fx_free(&f);
 }
 
+static void objects_as_small_as_may_be_hold_the_same(void **state)
+{
+  (void)state;
+  struct fx f;
+  size_t bytes, n, large;
+  dg_make(&f, &(struct dump_game){.seed = 3, .frames = 20000, .scopes = 6});
+  struct m6_snapshot *a = fx_block(&f, &bytes), *b;
+  struct mach6_dump_info info;
+  free(dg_encode(a, 0, &large));
+  char *dump = dg_encode_as(a, 0, M6_DUMP_OBJECT_BYTES_MIN, &n);
+  unsigned objects = 0;
+  for (size_t at = 0; at < n; objects++) {
+    ssize_t length = m6_dump_skim(dump + at, n - at, M6_DUMP_OBJECT_BYTES_MIN, M6_DUMP_DEPTH_MAX);
+    assert_true(length > 0);
+    at += (size_t)length;
+  }
+  assert_true(n > large && objects > 10);
+  assert_int_equal(m6_dump_read(dump, n, &b, &info), 0);
+  assert_int_equal(info.whole, 1);
+  assert_same(a, b);
+  free(b);
+  free(dump);
+  /* Its newest rows stay there, too, when the whole is bounded. */
+  dump = dg_encode_as(a, 300000, M6_DUMP_OBJECT_BYTES_MIN, &n);
+  assert_true(n <= 300000);
+  assert_int_equal(m6_dump_read(dump, n, &b, &info), 0);
+  assert_true(b->frame_count > 1000 && m6_snap_frames(b)[b->frame_count - 1].present == 20001);
+  free(b);
+  free(dump);
+  free(a);
+  fx_free(&f);
+}
+
 static void a_recording_that_lost_its_oldest_frames_says_so(void **state)
 {
   (void)state;
@@ -368,6 +401,7 @@ int main(void)
                                      cmocka_unit_test(d01_every_byte_changed),
                                      cmocka_unit_test(d02_bombs_cost_an_error),
                                      cmocka_unit_test(what_does_not_fit_is_counted_and_the_newest_stay),
+                                     cmocka_unit_test(objects_as_small_as_may_be_hold_the_same),
                                      cmocka_unit_test(a_recording_that_lost_its_oldest_frames_says_so),
                                      cmocka_unit_test(the_largest_snapshot_has_room)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,30 @@ static void growth_events_are_bounded(void **state)
   assert_int_equal(growth(M6_GROWTH_RETAINED - 1)->live, 10 * M6_GROWTH_STEP + 1999);
 }
 
+static void a_budget_makes_all_three_smaller(void **state)
+{
+  (void)state;
+  m6_retained_init(&r, &base);
+  r.buckets_most = 3, r.growth_most = 2, r.stalls_most = 4;
+  for (int i = 0; i < 1000; i++) {
+    struct m6_moment now = base;
+    now.at = (uint64_t)i * 20 * MS;
+    if (i % 50 == 0) m6_retained_sample(&r, &now);
+    r.high = 0;
+    frame(now.at, (i % 10 ? 16 : 60) * MS, 10 * M6_GROWTH_STEP + i, 0);
+  }
+  put();
+  assert_int_equal(head.bucket_count, 3);
+  assert_int_equal(bucket(2)->second, 19);
+  assert_int_equal(bucket(0)->second, 17);
+  assert_int_equal(head.buckets_overwritten, 20 - 3);
+  assert_int_equal(head.growth_count, 2);
+  assert_int_equal(growth(1)->live, 10 * M6_GROWTH_STEP + 999);
+  assert_int_equal(head.stall_count, 4);
+  assert_true(head.stalls_overwritten > 80);
+  assert_true(stall(3)->at > 19600 * MS && stall(3)->at > stall(0)->at); /* the newest, in order */
+}
+
 static void stalls_are_the_intervals_over_the_threshold(void **state)
 {
   (void)state;
@@ -248,6 +272,7 @@ int main(void)
                                      T(late_and_early_frames_do_not_disturb_the_order),
                                      T(a_heap_that_grows_leaves_events),
                                      T(growth_events_are_bounded),
+                                     T(a_budget_makes_all_three_smaller),
                                      T(stalls_are_the_intervals_over_the_threshold),
                                      T(hostile_readings_saturate)};
   return cmocka_run_group_tests(tests, NULL, NULL);

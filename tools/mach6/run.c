@@ -108,7 +108,7 @@ static void save_dump(const char *path, const struct launch *l, const mach6_stat
   memcpy(copy, s->snap, s->snap->bytes);
   copy->ending_known = 1;
   copy->ending = l->status;
-  struct m6_encoder *e = m6_dump_encoder(copy, 0);
+  struct m6_encoder *e = m6_dump_encoder(copy, m6_budget_cap(M6_BUDGET_DUMP), m6_budget_cap(M6_BUDGET_DUMP_OBJECT));
   ssize_t got = -1;
   while (e && (got = m6_dump_next(e, &object)) > 0) fwrite(object, 1, (size_t)got, f);
   m6_dump_encoder_free(e);
