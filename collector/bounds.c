@@ -106,15 +106,15 @@ static void use_heap(struct m6_bounds *b, const struct m6_image *i, int final, u
   int64_t live = live_of(b, i);
   uint32_t clamped = 0;
   b->heap.mapped = m6_clamp(i->capture->now.mapped - i->capture->base.mapped, &clamped);
-  int new = !final                      ? m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)
-            : b->lives_on &&is_alive(i) ? m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns)
-                                        : m6_heap_end(&b->heap, b->start_ns);
+  int new = !final                         ? m6_heap_poll(&b->heap, i->who.pid, live, now, b->start_ns)
+            : (b->lives_on && is_alive(i)) ? m6_heap_last(&b->heap, i->who.pid, live, now, b->start_ns)
+                                           : m6_heap_end(&b->heap, b->start_ns);
   if (new) {
     const struct m6_snap_heap *l = &b->heap.last;
     if (l->error && !b->heap_told++)
       m6_say(M6_VERBOSE, "the heap of process %d cannot be measured as a whole (smaps_rollup): %s", (int)i->who.pid,
              strerror(l->error));
-    if (l->count > 1) m6_budget_use(M6_BUDGET_HEAP, (l->at_ns - b->heap_at_ns) / 1000000u);
+    if (l->count > 1 && l->at_ns != b->heap_at_ns) m6_budget_use(M6_BUDGET_HEAP, (l->at_ns - b->heap_at_ns) / 1000000u);
     b->heap_at_ns = l->at_ns;
   }
   m6_budget_overrun(M6_BUDGET_HEAP, b->heap.last.missed);

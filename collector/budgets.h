@@ -6,7 +6,7 @@
  * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
  * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
  * probe.ttl is over, and counts it.
- * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given.
+ * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, and `mach6 probe`.
  */
 #ifndef M6_BUDGETS_H
 #define M6_BUDGETS_H

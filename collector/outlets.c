@@ -111,6 +111,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   };
   if (i->sites) out.sites = (struct m6_site_view){i->sites, m6_site_publish, m6_site_publish_maps};
   if (i->sites || i->kernel) out.modules = (struct m6_module_view){i, m6_modules_of_image};
+  if (kind != M6_SNAPSHOT_LIVE) m6_site_side_forget_rows(i->sites); /* who keeps it wants rows of the same moment */
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;

@@ -61,7 +61,7 @@ static void take(struct run *r, const char *file, pid_t via)
   struct m6_target t;
   m6_target_look(file, via, &t);
   if (t.problem == M6_TARGET_UNFINISHED && t.alive && t.mine) r->retry = 1;
-  if (t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid)
+  if (via == 0 && t.problem == M6_TARGET_VERSION && t.pid == r->o.options->pid)
     m6_target_refuse(&t, &r->refused); /* its token can't be read */
   if (t.problem == M6_TARGET_NAMESPACE && t.run_token == r->o.options->run_token)
     m6_target_resolve(&t); /* started by this run inside a container */

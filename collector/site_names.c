@@ -85,10 +85,10 @@ static int is_pending(struct m6_symbols *symbols, const struct m6_site_stacked *
 static void look_again(struct m6_site_names *n)
 {
   struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += AGAIN_MS * 1000000;
   if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-  if (!n->stop) pthread_cond_timedwait(&n->more, &n->lock, &until);
+  if (!n->stop) pthread_cond_clockwait(&n->more, &n->lock, CLOCK_MONOTONIC, &until);
 }
 
 static void *work(void *arg)

@@ -374,6 +374,10 @@ void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s) { return &s->maps; }
+void m6_site_side_forget_rows(struct m6_site_side *s)
+{
+  if (s) s->shown_sites.count = s->shown_maps.count = 0;
+}
 struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s, const struct m6_sites *which)
 {
   return which == &s->sites ? &s->shown_sites : &s->shown_maps;

@@ -46,6 +46,8 @@ void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /*
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappings: every one of them */
+/* The rows are judged anew when they are next asked for. */
+void m6_site_side_forget_rows(struct m6_site_side *s);
 struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s,
                                          const struct m6_sites *which); /* of the one or the other */
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);

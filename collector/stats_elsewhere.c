@@ -12,7 +12,7 @@
 
 #include "stats_targets.h"
 
-#define FOLDERS_MAX 256 /* told apart; more containers than that are looked into more often than needed */
+#define FOLDERS_MAX 256 /* different ones; what is beyond is not looked into */
 
 static void folder_of(pid_t pid, char path[64]) { snprintf(path, 64, "/proc/%d/root" M6_SEGMENT_DIR, (int)pid); }
 
@@ -51,7 +51,8 @@ void m6_targets_elsewhere(void (*visit)(void *arg, const char *file, pid_t via),
     if (pid <= 0 || stat(path, &st) != 0) continue;
     while (n < count && (seen[n].st_dev != st.st_dev || seen[n].st_ino != st.st_ino)) n++;
     if (n < count) continue;
-    if (count < FOLDERS_MAX) seen[count++] = st;
+    if (count == FOLDERS_MAX) continue;
+    seen[count++] = st;
     visit_folder(pid, visit, arg);
   }
   if (d) closedir(d);

@@ -5,7 +5,7 @@
  *   stats_check.c    is this block what a collector writes? Pure: bytes in, verdict out
  *   stats_check_kernel.c  the same, of the kernel side's part
  *   stats_kernel.c stats_sites.c  make these parts of a checked one easy to read; stats_words.c has its numbers in words
- *   stats_targets.c stats_proc.c stats_socket.c  targets on this machine, what /proc says, how a collector is spoken to
+ *   stats_targets.c stats_elsewhere.c stats_proc.c stats_socket.c  targets on this machine, what /proc says, how a collector is spoken to
  *   stats_refuse.c   why a target cannot be had: words and exit statuses of all programs
  *   payload.c        a node as {label, stats, children}
  *   payload_report.c the whole report; payload_kernel.c, payload_sites.c and payload_govern.c parts of it

@@ -140,7 +140,7 @@ void m6_target_look(const char *file, pid_t via, struct m6_target *t)
   if (fd < 0) {
     t->error = errno;
     t->problem = M6_TARGET_UNREADABLE;
-    t->alive = m6_proc_alive(t->pid);
+    t->alive = via || m6_proc_alive(t->pid); /* elsewhere the number says nothing */
     return;
   }
   struct m6_header h;
@@ -150,7 +150,7 @@ void m6_target_look(const char *file, pid_t via, struct m6_target *t)
     ssize_t n = pread(fd, &h, sizeof h, 0);
     if (n < (ssize_t)sizeof h || h.magic == 0) {
       t->problem = M6_TARGET_UNFINISHED;
-      t->alive = m6_proc_alive(t->pid);
+      t->alive = via || m6_proc_alive(t->pid);
     } else if (h.magic == M6_SEGMENT_MAGIC) {
       t->problem = M6_TARGET_FINE;
       identify(t, &h);

@@ -45,7 +45,7 @@ const char *m6_lost_name(uint32_t i)
 const char *m6_lost_text(uint32_t i)
 {
   static const char *const t[] = {
-    [M6_LOST_UNKNOWN] = "why is not known",
+    [M6_LOST_UNKNOWN] = "that is not known",
     [M6_LOST_PRELOAD] = "LD_PRELOAD no longer named libmach6.so: let it keep LD_PRELOAD and MACH6_RUN",
     [M6_LOST_TOKEN] = "it had lost MACH6_RUN: let it keep LD_PRELOAD and MACH6_RUN",
     [M6_LOST_PROGRAM] =

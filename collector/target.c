@@ -58,15 +58,14 @@ static void read_exec(void *arg)
 {
   struct m6_image *i = arg;
   const struct m6_header *h = i->segment;
-  i->exec = m6_observe(&h->exec);
-  memcpy(i->became, h->exec_path, sizeof i->became);
-  if (m6_peek(&h->exited_clock) != 0) i->exec = 0; /* its destructor ran */
+  i->exec = m6_peek(&h->exited_clock) ? 0 : m6_observe(&h->exec); /* 0 when its destructor ran */
+  if (i->exec & M6_EXEC_UNDER_WAY) memcpy(i->became, h->exec_path, sizeof i->became);
 }
 
 int m6_image_exec(struct m6_image *i)
 {
   if (i->segment == NULL || m6_image_guarded(i, read_exec, i) != 0 || !(i->exec & M6_EXEC_UNDER_WAY)) i->exec = 0;
-  i->became[i->exec ? sizeof i->became - 1 : 0] = 0;
+  i->became[sizeof i->became - 1] = 0;
   return i->exec != 0;
 }
 
@@ -191,6 +190,7 @@ int m6_image_alive(struct m6_image *i)
   /* The same file once more, without the shim: what tells it is that its stack begins somewhere else. */
   if (!other && i->stack && m6_proc_read(i->who.pid, &p) == 0) other = p.stack && p.stack != i->stack;
   if (other) { /* by a system call of its own, past the shim */
+    i->became[0] = 0;
     char exe[sizeof i->exe];
     size_t most = sizeof i->became;
     int n = m6_proc_exe_path(i->who.pid, exe, sizeof exe) + 1; /* with its NUL; the end of it says more */

@@ -41,7 +41,7 @@ bench: all $(BENCH)
 
 # ---- lint -----------------------------------------------------------------------------------------------------------
 LINT_C := $(wildcard shm/*.h bpf/*.[ch] preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
-  tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch] tests/fuzz/*.c)
+  tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch] tests/fuzz/*.[ch])
 LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/bench/diff tests/*/*.test) tests/fuzz/fuzz.sh
 LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)
 TIDY_CHECKS := -*,bugprone-*,clang-analyzer-*,misc-redundant-expression,misc-unused-parameters

@@ -3,7 +3,7 @@
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/stats_check.c */
 /* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/site_stacks.c collector/site_names.c */
-/* links: collector/site_publish.c collector/symbols.c collector/symbols_eh.c collector/symbols_elf.c collector/symbols_index.c */
+/* links: collector/site_publish.c collector/symbols.c collector/symbols_eh.c collector/symbols_elf.c collector/symbols_index.c collector/symbols_debug.c collector/symbols_debuginfod.c */
 /* links: collector/symbols_maps.c collector/symbols_tables.c collector/symbols_unwind.c */
 /* links: -Wl,--wrap=clock_gettime,--wrap=malloc,--wrap=calloc,--wrap=free -ldw -lelf -liberty -lm */
 /* fuzz_sites - any bytes as a target's sampled allocations: their records, their stacks, what is taken of the pool, the table of who lives,
@@ -160,12 +160,10 @@ static void commit(struct script *s)
     case 0: frame(&p, clock, bytes, label, 0); break;
     case 1: m6_ring_commit(&p, m6_ring_claim(&p, 1), clock, key, now, M6_REC_FREE, 0, 0, 0); break;
     default: {
-      uint64_t at = m6_ring_claim(&p, M6_SITE_UNITS),
-               *bucket = m6_site_table(segment) + m6_site_bucket(m6_site_address(key));
+      uint64_t *bucket = m6_site_table(segment) + m6_site_bucket(m6_site_address(key));
       if (flags & 128) bucket[label % M6_SITE_BUCKET] = key | (flags & 64 ? M6_SITE_HELD : 0);
-      m6_ring_commit(&p, at + 1, key, bytes | (uint64_t)granules << 48, (uint64_t)now << 32 | interval,
-                     what & 1 && flags & 1 ? M6_REC_MARK : M6_REC_CONTINUED, 0, 0, 1);
-      m6_ring_commit(&p, at, clock, bytes, label, M6_REC_SITE, flags, label, first);
+      m6_ring_commit(&p, m6_ring_claim(&p, 1), key, bytes | (uint64_t)granules << 48, (uint64_t)now << 32 | interval,
+                     M6_REC_SITE, flags, label, first);
       key += 1 + (what & 1);
     }
     }

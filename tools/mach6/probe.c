@@ -177,7 +177,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   case 't':
     ttl = strtoul(arg, &rest, 10);
     if (*rest || *arg == '-' || ttl < 1 || ttl > m6_budget_cap(M6_BUDGET_PROBE_TTL) / 1000)
-      argp_error(state, "--ttl is 1 to %d seconds, not '%s'", M6_PROBE_TTL_MAX_S, arg);
+      argp_error(state, "--ttl is 1 to %d seconds, not '%s'", (int)(m6_budget_cap(M6_BUDGET_PROBE_TTL) / 1000), arg);
     o->ttl = (unsigned)ttl;
     break;
   case 'j': o->json = 1; break;
