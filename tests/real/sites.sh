@@ -9,7 +9,7 @@ sites_of_game() {
   local seconds=$1 presents=$2 unwound whole stackless share
   shift 2
   _end_after "$seconds" "$presents" _presents_of_run "$TMP/mach6" \
-    "$MACH6" run --level lite --sites=64K --json "$J" -- "$@"
+    "$MACH6" run --level lite --sites --json "$J" -- "$@"
   is "$rc" 0 "exit status 0"
   check "there is a report" test -s "$J" || { diag "$(tail -n 20 "$TMP/mach6.err")"; done_testing; }
   read -r unwound whole stackless < <(json "$J" '.sites | "\(.stacks.unwound) \(.stacks.whole) \(.losses.stackless)"')
