@@ -12,11 +12,24 @@
 #include "site_publish.h"
 #include "symbols_debuginfod.h"
 
+/* Stacks come in bursts, and have little room; the more bytes lie between two samples, the smaller the bursts are. */
+static uint32_t longest_ms(const struct m6_outlets *o)
+{
+  const struct m6_rung *now = &o->bounds.governor.at;
+  uint64_t ms = M6_POLL_MAX_MS;
+  if (o->options->site_interval) {
+    uint32_t distance = now->sites ? now->sites : o->options->site_interval;
+    uint64_t stacks_ms = (uint64_t)M6_POLL_SITES_MS * distance / M6_SITE_INTERVAL;
+    if (stacks_ms < M6_POLL_SITES_MS) stacks_ms = M6_POLL_SITES_MS;
+    if (stacks_ms < ms) ms = stacks_ms;
+  }
+  return (uint32_t)ms * (now->interval > 1 ? 2 : 1);
+}
+
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
-  uint32_t most = (o->options->site_interval ? M6_POLL_SITES_MS : M6_POLL_MAX_MS) *
-                  (o->bounds.governor.at.interval > 1 ? 2 : 1);
+  uint32_t most = longest_ms(o);
   if (o->options->site_interval == 1 && got->fullest == 100) return o->poll_ms = got->records ? 0 : M6_POLL_EVERY_MS;
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;

@@ -23,7 +23,7 @@
 #define M6_POLL_MIN_MS 2
 #define M6_POLL_BUSY_MS 5   /* while something is waited for */
 #define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
-#define M6_POLL_SITES_MS 10 /* the same with sites: stacks come in bursts, and have little room */
+#define M6_POLL_SITES_MS 10 /* the same with sites, where one sample in M6_SITE_INTERVAL bytes is taken, or more */
 #define M6_POLL_EVERY_MS                                                                                               \
   1 /* when every allocation is a sample, a ring is full in less than that: no sleep while there are records */
 #define M6_PUBLISH_MS 500
