@@ -115,6 +115,7 @@ void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before)
     c->rings[i].at = before->rings[i].at;
     c->rings[i].seen = before->rings[i].seen;
   }
+  c->retained.sites_then = before->retained.sites_then;
   m6_books_open(&c->books, from, frame_ended, c);
 }
 

@@ -304,6 +304,26 @@ static const struct m6_field threads[] = {SAME(M6_U32, tid),
 _Static_assert(M6_LATENCY_BUCKETS == 32, "each has its column");
 #undef ROW
 
+#define ROW struct m6_snap_kernel_second
+#define OFF_IN_SECOND(e, name, text) F(M6_I64, "off." name, off_by[M6_WHY_##e]),
+static const struct m6_field kernel_seconds[] = {SAME(M6_U64, second),
+                                                 SAME(M6_I64, covered),
+                                                 SAME(M6_I64, elapsed),
+                                                 SAME(M6_I64, on),
+                                                 SAME(M6_I64, wait),
+                                                 SAME(M6_I64, off),
+                                                 M6_WHYS(OFF_IN_SECOND) SAME(M6_I64, calls),
+                                                 SAME(M6_I64, call_ns),
+                                                 SAME(M6_I64, voluntary),
+                                                 SAME(M6_I64, involuntary),
+                                                 SAME(M6_I64, minor),
+                                                 SAME(M6_I64, major),
+                                                 SAME(M6_I64, migrations),
+                                                 SAME(M6_I64, slices),
+                                                 SAME(M6_I64, samples),
+                                                 SAME(M6_I64, periods)};
+#undef ROW
+
 #define ROW struct m6_snap_call
 static const struct m6_field calls[] = {SAME(M6_U32, number), SAME(M6_U32, threads), F(M6_TEXT, "name", name_offset),
                                         SAME(M6_U64, count),  SAME(M6_U64, ns),      SAME(M6_U64, max_ns)};
@@ -364,6 +384,12 @@ static const struct m6_field site_sums[] = {SAME(M6_U32, interval),
                                             AMOUNT(same_frame),
                                             SAME(M6_F64, peak_low),
                                             SAME(M6_F64, peak_high)};
+#undef ROW
+
+#define ROW struct m6_snap_site_second
+static const struct m6_field site_seconds[] = {SAME(M6_U64, second),  SAME(M6_I64, samples),
+                                               SAME(M6_I64, dropped), SAME(M6_I64, dropped_bytes),
+                                               SAME(M6_I64, maps),    SAME(M6_I64, maps_dropped)};
 #undef ROW
 
 #define ROW struct m6_snap_site
@@ -428,6 +454,8 @@ static const struct m6_section sections[] = {
   REGION(refusals, struct m6_snap_refusal, M6_KERNEL_REFUSALS_MAX, kernel.refusal_count, kernel.refusals_offset, 0),
   REGION(threads, struct m6_snap_thread, M6_KERNEL_THREADS_MAX, kernel.thread_count, kernel.threads_offset, 0),
   REGION(calls, struct m6_snap_call, M6_KERNEL_CALLS_MAX, kernel.call_count, kernel.calls_offset, 0),
+  REGION(kernel_seconds, struct m6_snap_kernel_second, M6_BUCKETS_RETAINED, kernel.second_count, kernel.seconds_offset,
+         1),
   REGION(functions, struct m6_snap_function, M6_KERNEL_FUNCTIONS_MAX, kernel.function_count, kernel.functions_offset,
          0),
   REGION(cpu_samples, uint64_t, M6_NODES_MAX, kernel.sample_count, kernel.samples_offset, 0),
@@ -435,6 +463,7 @@ static const struct m6_section sections[] = {
         kernel.spike_causes_offset, 0),
   {"site_sums", site_sums, COUNT(site_sums), sizeof(struct m6_snap_sites), 1, M6_FIXED, M6_FIXED, AT(sites),
    0}, /* before its own */
+  REGION(site_seconds, struct m6_snap_site_second, M6_BUCKETS_RETAINED, sites.second_count, sites.seconds_offset, 1),
   REGION(sites, struct m6_snap_site, M6_SITES_SHOWN, sites.row_count, sites.rows_offset, 0),
   NAMED("site_maps", sites, struct m6_snap_site, M6_SITE_MAPS_SHOWN, sites.map_count, sites.maps_offset, 0),
   REGION(modules, struct m6_snap_module, M6_MODULES_SHOWN, modules.count, modules.offset, 0),

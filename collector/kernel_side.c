@@ -211,8 +211,9 @@ static void learn_name(struct m6_kernel_side *k, uint32_t tid)
     snprintf(n->name, sizeof n->name, "%.*s", (int)sizeof n->name - 1, name);
 }
 
-static void read_slow(struct m6_kernel_side *k, int last)
+static void read_slow(struct m6_kernel_side *k, uint64_t now, int last)
 {
+  k->slow_ns = now;
   uint32_t count = 0;
   const struct m6_thread_counters *rows = NULL;
   if (k->counters) {
@@ -237,9 +238,7 @@ void m6_kernel_poll(struct m6_kernel_side *k)
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
   m6_kernel_switches_poll(k);
   refresh(k, now);
-  if (now - k->slow_ns < SLOW_NS) return;
-  k->slow_ns = now;
-  read_slow(k, 0);
+  if (now - k->slow_ns >= SLOW_NS) read_slow(k, now, 0);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -256,7 +255,7 @@ void m6_kernel_stop(struct m6_kernel_side *k)
     m6_samples_poll(k->samples, sampled, k);
   }
   if (k->uncovered && k->symbols) m6_symbols_refresh(k->symbols);
-  read_slow(k, 1);
+  read_slow(k, m6_monotonic_ns(), 1);
   k->stopped = 1;
 }
 

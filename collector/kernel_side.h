@@ -16,6 +16,7 @@
  *   kernel_side_price.c    what all of it cost the target
  *   kernel_side_switches.c what frames waited for by switch records, there
  *   kernel_side_scopes.c   samples and frames to the capture
+ *   kernel_side_seconds.c  what was counted to the capture's seconds
  *   kernel_side_view.c     all of it into a snapshot
  * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside.
  * Callers: control.c, outlets.c, attach.c, run.c, frame_session.c.
@@ -95,6 +96,8 @@ struct m6_kernel_side {
   struct m6_proc_threads *proc;
   struct m6_kernel_switching switching;
   uint64_t slow_ns; /* when what is read once a second was read */
+  uint64_t told_ns; /* the last of these that a capture was told of, and all that captures were told of */
+  struct m6_snap_kernel_second told;
 
   struct m6_samples *samples;
   struct m6_samples_status sampling;
@@ -181,9 +184,15 @@ void m6_kernel_switches_close(struct m6_kernel_side *k);
 /* Threads: these records' where there are any, with what /proc alone knows; else /proc's. */
 const struct m6_thread_counters *m6_kernel_switches_rows(struct m6_kernel_side *k, uint32_t *count);
 
+/* kernel_side_seconds.c. What was counted since the last call, by the readings that there are, goes to the second of `at_ns`
+ * (CLOCK_MONOTONIC). */
+void m6_kernel_seconds(struct m6_kernel_side *k, struct m6_capture *c, uint64_t at_ns);
+/* The threads as they were last read; holds until the next call. */
+const struct m6_thread_counters *m6_kernel_threads(struct m6_kernel_side *k, uint32_t *count);
+
 /* kernel_side_view.c. Makes what the snapshot that is built next shows. `final`: all of it, after m6_kernel_stop; functions and
  * folded stacks are only in that one, because reading debug information may take a second, in which rings would fill. */
-const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct m6_capture *c, int final);
+const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, struct m6_capture *c, int final);
 void m6_kernel_view_free(struct m6_kernel_view *v);
 
 #endif

@@ -45,6 +45,10 @@ void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c)
   }
   while (m6_join_take_any(k->join, &s)) k->elsewhere += s.weight;
   m6_kernel_switches_settle(k);
+  if (k->slow_ns == k->told_ns) return;
+  k->told_ns = k->slow_ns;
+  /* The last reading of a session that is over is of its last second, however late it was taken. */
+  m6_kernel_seconds(k, c, k->stopped && c->now_mono_ns < k->slow_ns ? c->now_mono_ns : k->slow_ns);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */

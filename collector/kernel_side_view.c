@@ -90,10 +90,8 @@ static int busiest_first(const void *a, const void *b)
 static void put_threads(struct m6_kernel_view *v)
 {
   const struct m6_kernel_side *k = v->k;
-  uint32_t count = 0;
-  const struct m6_thread_counters *rows = NULL;
-  if (k->counters) rows = k->counters->threads, count = k->counters->thread_count;
-  else if (k->proc) rows = m6_kernel_switches_rows(v->k, &count);
+  uint32_t count;
+  const struct m6_thread_counters *rows = m6_kernel_threads(v->k, &count);
   free(v->threads);
   v->threads = calloc(count + 1, sizeof *v->threads);
   if (v->threads == NULL) return;
@@ -346,6 +344,14 @@ static void put_causes(const struct m6_kernel_side *k, const struct m6_snapshot 
   }
 }
 
+static void put_seconds(const struct m6_capture *c, struct m6_snap_kernel *h, struct block *b)
+{
+  int counted = h->counters != M6_KERNEL_NONE || h->faults != M6_KERNEL_NONE || h->samples != M6_KERNEL_NONE;
+  struct m6_snap_kernel_second *to;
+  to = place(b, &h->seconds_offset, counted ? m6_retained_seconds(&c->retained) : 0, sizeof *to);
+  h->second_count = to ? m6_retained_kernel_put(&c->retained, to) : 0;
+}
+
 static size_t append(void *arg, struct m6_capture *c, struct m6_snapshot *s, uint32_t text_at, size_t at, size_t room)
 {
   struct m6_kernel_view *v = arg;
@@ -355,6 +361,7 @@ static size_t append(void *arg, struct m6_capture *c, struct m6_snapshot *s, uin
   put_sections(v, h, &b, text_at);
   put_node_samples(v->k, c, s, h, &b);
   put_causes(v->k, s, h, &b);
+  put_seconds(c, h, &b);
   h->folded_offset = b.at;
   h->folded_bytes = 0;
   size_t padded = (v->folded_bytes + 7) & ~(size_t)7;
@@ -369,7 +376,7 @@ static size_t append(void *arg, struct m6_capture *c, struct m6_snapshot *s, uin
   return b.at;
 }
 
-const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct m6_capture *c, int final)
+const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, struct m6_capture *c, int final)
 {
   if (k == NULL || k->opening || (k->view == NULL && (k->view = calloc(1, sizeof *k->view)) == NULL)) return NULL;
   struct m6_kernel_view *v = k->view;
@@ -422,5 +429,6 @@ const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, const struct 
     v->head.frames_lost = k->switching.lost;
     v->head.counters_lost += m6_switches_lost(k->switching.switches);
   }
+  if (c) m6_kernel_seconds(k, c, c->now_mono_ns);
   return &v->appendix;
 }

@@ -259,6 +259,7 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("spikes", spikes(h));
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
+  KEY("seconds", m6_payload_seconds(s));
   KEY("sites", m6_payload_sites(s));
   KEY("modules", m6_payload_modules(s));
   KEY("root", m6_payload_node(h->nodes));

@@ -226,7 +226,23 @@ static uint32_t put_site_text(void *arg, const char *text, uint32_t *bytes)
   return at;
 }
 
-static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w, size_t at)
+/* After the head of the sites: what it counts is the reading. */
+static size_t put_site_seconds(struct m6_capture *c, struct m6_writer *w, size_t at)
+{
+  struct m6_snap_sites *s = &w->head->sites;
+  m6_retained_sites(&c->retained, &(struct m6_snap_site_second){.samples = (int64_t)s->samples,
+                                                                .dropped = (int64_t)s->dropped,
+                                                                .dropped_bytes = (int64_t)s->dropped_bytes,
+                                                                .maps = (int64_t)s->maps,
+                                                                .maps_dropped = (int64_t)s->maps_dropped});
+  struct m6_snap_site_second *to = (struct m6_snap_site_second *)(w->base + at);
+  s->seconds_offset = at;
+  s->second_count = m6_retained_sites_put(&c->retained, to);
+  return s->second_count * sizeof *to;
+}
+
+/* Gives the bytes that it took. */
+static size_t put_sites(struct m6_capture *c, const struct m6_outside *o, struct m6_writer *w, size_t at)
 {
   struct m6_site_text text = {put_site_text, w};
   w->head->sites.rows_offset = at;
@@ -240,7 +256,8 @@ static uint32_t put_sites(struct m6_capture *c, const struct m6_outside *o, stru
   s->price_ns = o->price.sample;
   double ns = (double)s->samples * o->price.sample;
   if (ns > 0 && ns < 1e18) w->head->shim_ns += s->cost_ns = (uint64_t)ns;
-  return n + maps;
+  size_t bytes = (n + maps) * sizeof(struct m6_snap_site);
+  return bytes + (o->sites.put ? put_site_seconds(c, w, at + bytes) : 0);
 }
 
 static uint32_t put_modules(const struct m6_outside *o, struct m6_writer *w, size_t at)
@@ -276,7 +293,8 @@ static void start_block(struct m6_writer *w, void *block, size_t room, int whole
   w->nodes = (struct m6_snap_node *)(w->base + sizeof *w->head);
   size_t before_text = sizeof *w->head + M6_NODES_MAX * sizeof(struct m6_snap_node) +
                        M6_SPIKES_RETAINED * sizeof(struct m6_snap_spike) + M6_RETAINED_SNAP_BYTES +
-                       (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site);
+                       (M6_SITES_SHOWN + M6_SITE_MAPS_SHOWN) * sizeof(struct m6_snap_site) +
+                       M6_BUCKETS_RETAINED * sizeof(struct m6_snap_site_second);
   if (whole)
     before_text += M6_FRAMES_RETAINED * sizeof(struct m6_snap_frame) + M6_NODES_MAX * M6_RESERVOIR * sizeof(float) +
                    M6_MODULES_SHOWN * sizeof(struct m6_snap_module);
@@ -378,7 +396,7 @@ static size_t put_regions(struct m6_capture *c, const struct m6_outside *o, stru
   if (whole) s->sample_count = m6_put_samples(c, w, (float *)(w->base + at));
   at += s->sample_count * sizeof(float);
   at = (at + 7) & ~(size_t)7;
-  at += put_sites(c, o, w, at) * sizeof(struct m6_snap_site);
+  at += put_sites(c, o, w, at);
   if (whole) at += put_modules(o, w, at) * sizeof(struct m6_snap_module);
   return end_block(c, o, w, at);
 }

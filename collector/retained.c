@@ -21,7 +21,10 @@ static struct m6_snap_bucket *bucket(struct m6_retained *r, uint64_t second)
   if (second > r->second + AHEAD_S) second = r->second + AHEAD_S; /* a clock that jumps must not claim the future */
   uint64_t n = r->bucket_total;
   if (n == 0 || r->bucket[(n - 1) % r->buckets_most].second < second) {
-    struct m6_snap_bucket *b = &r->bucket[r->bucket_total++ % r->buckets_most];
+    uint64_t at = r->bucket_total++ % r->buckets_most;
+    struct m6_snap_bucket *b = &r->bucket[at];
+    r->kernel[at] = (struct m6_snap_kernel_second){.second = second};
+    r->sites[at] = (struct m6_snap_site_second){.second = second};
     *b = (struct m6_snap_bucket){.second = second,
                                  .live = m6_clamp(r->last.live, &r->saturated),
                                  .mapped = m6_clamp(r->last.mapped, &r->saturated),
@@ -98,6 +101,28 @@ void m6_retained_cost(struct m6_retained *r, uint64_t collector_ns, uint64_t tar
   if (target_cpu_ns > r->target_cpu_ns) r->target_cpu_ns = target_cpu_ns;
 }
 
+/* Rows of 64-bit words, of which the first is the second. Two's complement: a reading that went back is taken off. */
+static void add(void *row, const void *then, const void *now, size_t bytes)
+{
+  uint64_t *sum = row;
+  const uint64_t *a = then, *b = now;
+  for (size_t i = 1; i < bytes / sizeof *sum; i++) sum[i] += b[i] - a[i];
+}
+
+void m6_retained_kernel(struct m6_retained *r, uint64_t at, const struct m6_snap_kernel_second *then,
+                        const struct m6_snap_kernel_second *now)
+{
+  uint64_t second = at / 1000000000u;
+  if (second > r->second) r->second = second;
+  add(&r->kernel[bucket(r, second) - r->bucket], then, now, sizeof *now);
+}
+
+void m6_retained_sites(struct m6_retained *r, const struct m6_snap_site_second *now)
+{
+  add(&r->sites[bucket(r, r->second) - r->bucket], &r->sites_then, now, sizeof *now);
+  r->sites_then = *now;
+}
+
 /* The entries of a ring, oldest first; gives their number. */
 static uint32_t unroll(char *to, const void *ring, uint64_t total, uint64_t room, size_t size, uint64_t *overwritten)
 {
@@ -129,4 +154,16 @@ size_t m6_retained_put(const struct m6_retained *r, struct m6_rate rate, uint32_
     if (!stall[i].node) stall[i].calls = 0;
   }
   return at + s->stall_count * sizeof r->stall[0];
+}
+
+uint32_t m6_retained_kernel_put(const struct m6_retained *r, struct m6_snap_kernel_second *to)
+{
+  uint64_t overwritten;
+  return unroll((char *)to, r->kernel, r->bucket_total, r->buckets_most, sizeof *to, &overwritten);
+}
+
+uint32_t m6_retained_sites_put(const struct m6_retained *r, struct m6_snap_site_second *to)
+{
+  uint64_t overwritten;
+  return unroll((char *)to, r->sites, r->bucket_total, r->buckets_most, sizeof *to, &overwritten);
 }

@@ -151,6 +151,10 @@ static int site_rows_ok(const struct m6_snapshot *s, uint64_t offset, uint32_t c
 
 static int sites_ok(const struct m6_snapshot *s)
 {
+  const struct m6_snap_sites *x = &s->sites;
+  if (x->second_count > M6_BUCKETS_RETAINED ||
+      (x->second_count && !region_ok(s, x->seconds_offset, x->second_count, sizeof(struct m6_snap_site_second), 8)))
+    return 0;
   return site_rows_ok(s, s->sites.rows_offset, s->sites.row_count, M6_SITES_SHOWN) &&
          site_rows_ok(s, s->sites.maps_offset, s->sites.map_count, M6_SITE_MAPS_SHOWN);
 }

@@ -37,6 +37,7 @@ static int sections_ok(const struct m6_snapshot *s)
                     M6_SPIKES_RETAINED) &&
          section_ok(s, k->frame_causes_offset, k->frame_cause_count, sizeof(struct m6_snap_causes),
                     M6_FRAMES_RETAINED) &&
+         section_ok(s, k->seconds_offset, k->second_count, sizeof(struct m6_snap_kernel_second), M6_BUCKETS_RETAINED) &&
          section_ok(s, k->folded_offset, k->folded_bytes, 1, M6_KERNEL_FOLDED_MAX);
 }
 

@@ -8,7 +8,8 @@
  *   stats_targets.c stats_elsewhere.c stats_proc.c stats_socket.c  targets on this machine, what /proc says, how a collector is spoken to
  *   stats_refuse.c   why a target cannot be had: words and exit statuses of all programs
  *   payload.c        a node as {label, stats, children}
- *   payload_report.c the whole report; payload_kernel.c, payload_sites.c and payload_govern.c parts of it
+ *   payload_report.c the whole report; payload_kernel.c, payload_seconds.c, payload_sites.c and payload_govern.c
+ *                    parts of it
  *   payload_encode.c a JSON value as text or as msgpack
  */
 #ifndef M6_STATS_INTERNAL_H
@@ -113,6 +114,7 @@ json_t *m6_payload_budgets(const struct m6_snapshot *s) M6_HIDDEN;
 json_t *m6_payload_governor(const struct m6_snapshot *s) M6_HIDDEN;
 json_t *m6_payload_chain(const struct m6_snapshot *s) M6_HIDDEN;
 json_t *m6_payload_heap(const struct m6_snapshot *s) M6_HIDDEN;
+json_t *m6_payload_seconds(const struct m6_snapshot *s) M6_HIDDEN; /* payload_seconds.c */
 /* Takes the reference over. */
 int m6_payload_encode(json_t *value, enum mach6_format format, char **out, size_t *bytes) M6_HIDDEN;
 

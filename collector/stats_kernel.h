@@ -16,6 +16,7 @@ M6_SECTION(m6_snap_functions, struct m6_snap_function, functions_offset)
 M6_SECTION(m6_snap_cpu_samples, uint64_t, samples_offset)
 M6_SECTION(m6_snap_spike_causes, struct m6_snap_causes, spike_causes_offset)
 M6_SECTION(m6_snap_frame_causes, struct m6_snap_causes, frame_causes_offset)
+M6_SECTION(m6_snap_kernel_seconds, struct m6_snap_kernel_second, seconds_offset)
 M6_SECTION(m6_snap_folded, char, folded_offset)
 #undef M6_SECTION
 

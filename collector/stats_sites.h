@@ -20,6 +20,10 @@ static inline const struct m6_snap_site *m6_snap_site_maps(const struct m6_snaps
 {
   return (const struct m6_snap_site *)((const char *)s + s->sites.maps_offset);
 }
+static inline const struct m6_snap_site_second *m6_snap_site_seconds(const struct m6_snapshot *s)
+{
+  return (const struct m6_snap_site_second *)((const char *)s + s->sites.seconds_offset);
+}
 /* Of a peak: what a dump of an earlier version does not know is NaN. */
 static inline struct m6_snap_amount m6_snap_peak(double peak, double low, double high)
 {

@@ -24,7 +24,7 @@
 #include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 5u
+#define M6_SNAPSHOT_VERSION 6u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
@@ -84,7 +84,8 @@ struct m6_snap_frame { /* one retained frame record */
 /* ---- what happened when ---- */
 
 /* One second. Frames are in the second in which they ended; counters are read about twice a second, and what they went up by
- * between two readings is in the second of the later one: sums over all buckets are exact. */
+ * between two readings is in the second of the later one: sums over all buckets are exact. What the kernel and the sites counted
+ * in the same seconds is apart, for it is not always there: struct m6_snap_kernel_second, struct m6_snap_site_second. */
 struct m6_snap_bucket {
   uint64_t second;             /* since the session's start */
   uint64_t frames;             /* lumps count as what they stand for */

@@ -71,6 +71,20 @@ struct m6_snap_thread {
   uint32_t latency[M6_LATENCY_BUCKETS]; /* of the run queue: bucket i has [2^i, 2^(i+1)) ns */
 };
 
+/* One second of the session, as in struct m6_snap_bucket: what the threads' sums went up by between two readings is in the second
+ * of the later one. Readings of counters are a second apart or more, so now and then a second has none, and the next one has more
+ * for it: `covered` says of how long. Time that the kernel settles later than it is read (a wait for a CPU looks like off until its
+ * thread runs) is taken back where that is seen: a number can be below 0. Sums over all seconds are exact for that. */
+struct m6_snap_kernel_second {
+  uint64_t second;
+  int64_t covered;                /* from the reading before to the second's last; 0: there was none */
+  int64_t elapsed, on, wait, off; /* ns; on + wait + off = elapsed */
+  int64_t off_by[M6_WHY_COUNT];   /* as in struct m6_snap_thread */
+  int64_t calls, call_ns;         /* 0 below level full */
+  int64_t voluntary, involuntary, minor, major, migrations, slices;
+  int64_t samples, periods; /* as samples_taken and samples_periods */
+};
+
 struct m6_snap_call {
   uint32_t number, threads; /* that made it */
   uint32_t name_offset, name_bytes;
@@ -140,11 +154,16 @@ struct m6_snap_kernel {
   uint64_t frame_causes_offset;       /* the same, of the retained frames */
   uint64_t folded_offset;             /* text: folded stacks, a line each; final snapshots only */
   uint32_t folded_bytes, folded_more; /* more: they did not fit */
+  /* What was read in this session. Of a chain of sessions, and of a process that ran another program before this one, all else here
+   * is of the whole time since `began_ns`. */
+  uint64_t seconds_offset;
+  uint32_t second_count; /* as many as buckets; 0 where nothing was counted */
+  uint32_t free_;
 };
 
 _Static_assert(sizeof(struct m6_snap_causes) == 128 && sizeof(struct m6_snap_thread) == 328 &&
                  sizeof(struct m6_snap_call) == 40 && sizeof(struct m6_snap_function) == 48 &&
-                 sizeof(struct m6_snap_refusal) == 32,
+                 sizeof(struct m6_snap_refusal) == 32 && sizeof(struct m6_snap_kernel_second) == 200,
                "size must not change within a version");
 
 #endif

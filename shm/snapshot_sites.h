@@ -32,6 +32,13 @@ struct m6_snap_site {
   uint32_t unnamed, free_;            /* unnamed: the stack's names are still being looked up */
 };
 
+/* One second, as in struct m6_snap_bucket: what these counts of struct m6_snap_sites went up by. */
+struct m6_snap_site_second {
+  uint64_t second;
+  int64_t samples, dropped, dropped_bytes;
+  int64_t maps, maps_dropped;
+};
+
 struct m6_snap_sites {
   uint32_t interval; /* mean bytes between two sampled ones; 0: no sites were asked for, and all else is 0 */
   uint32_t row_count;
@@ -52,8 +59,12 @@ struct m6_snap_sites {
   uint64_t maps, maps_dropped; /* calls; of these, without a record */
   uint64_t maps_dropped_bytes; /* of those without */
   double maps_made, maps_live; /* bytes of those with one */
+  uint64_t seconds_offset;
+  uint32_t second_count; /* as many as buckets; 0 without sites */
+  uint32_t free_;
 };
 
-_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 10 * 8, "size must not change within a version");
+_Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 10 * 8 && sizeof(struct m6_snap_site_second) == 48,
+               "size must not change within a version");
 
 #endif

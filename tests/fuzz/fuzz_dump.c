@@ -1,4 +1,4 @@
-/* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c */
+/* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c collector/payload_seconds.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats.c collector/stats_check.c */
 /* links: collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_sites.c collector/stats_sites.c */
 /* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lz -lm */
@@ -48,7 +48,8 @@ static void comes_back(const struct m6_snapshot *s)
   must(m6_dump_read(all, n, &again, &info) == 0 && !info.broke_why, "what was read cannot be written and read again");
   must(again->node_count == s->node_count && again->frame_count == s->frame_count &&
          again->sample_count == s->sample_count && again->text_bytes == s->text_bytes &&
-         again->stall_count == s->stall_count,
+         again->stall_count == s->stall_count && again->kernel.second_count == s->kernel.second_count &&
+         again->sites.second_count == s->sites.second_count,
        "it came back as another");
   free(again);
   free(all);

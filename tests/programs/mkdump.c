@@ -114,7 +114,10 @@ static void put_sites(struct fx *f)
                               .maps_live = 400000,
                               .stacks = 3,
                               .stacks_whole = 2,
+                              .second_count = 2,
                               .price_ns = NAN};
+  f->site_seconds[0] = (struct m6_snap_site_second){.samples = 90, .dropped = h->dropped, .maps = 1600};
+  f->site_seconds[1] = (struct m6_snap_site_second){.second = 7, .samples = 70, .maps = 1, .maps_dropped = 1};
   fx_module(f, "/usr/lib/libGL.so.1", "b1d0000000000000000000000000000000000001", 0x7f0000001000);
   fx_module(f, "/opt/game/plugins/../sample-game", "b1d0000000000000000000000000000000000002", 0x555555555000);
   /* One name, two files: whose functions are meant is not known. */

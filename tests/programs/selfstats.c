@@ -3,7 +3,7 @@
  *   selfstats FRAMES      prints "frames N scope N json BYTES" as its own live stats have it, once they have FRAMES of them
  */
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
-/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_seconds.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

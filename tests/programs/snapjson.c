@@ -1,7 +1,7 @@
 /* snapjson - the report, as JSON, of a final snapshot that a collector wrote to a file: snapjson FILE. */
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
 /* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c */
-/* links: collector/payload_report.c collector/payload_govern.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
+/* links: collector/payload_report.c collector/payload_govern.c collector/payload_seconds.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,9 +32,11 @@ struct fx {
   uint64_t cpu_samples[M6_NODES_MAX];
   struct m6_snap_causes causes[M6_SPIKES_RETAINED];
   const char *folded;
-  struct m6_snap_site *sites;       /* head.sites.row_count of them; not freed here */
-  struct m6_snap_site *maps;        /* head.sites.map_count */
-  struct m6_snap_module modules[4]; /* head.modules.count */
+  struct m6_snap_kernel_second kernel_seconds[2];
+  struct m6_snap_site_second site_seconds[2]; /* head.sites.second_count of them */
+  struct m6_snap_site *sites;                 /* head.sites.row_count of them; not freed here */
+  struct m6_snap_site *maps;                  /* head.sites.map_count */
+  struct m6_snap_module modules[4];           /* head.modules.count */
 };
 
 static inline uint32_t fx_text(struct fx *f, const char *s, size_t n)
@@ -153,6 +155,8 @@ static inline struct m6_snapshot *fx_block(struct fx *f, size_t *bytes)
               {&k->functions_offset, f->functions, k->function_count * sizeof f->functions[0]},
               {&k->samples_offset, f->cpu_samples, k->sample_count * sizeof f->cpu_samples[0]},
               {&k->spike_causes_offset, f->causes, k->spike_cause_count * sizeof f->causes[0]},
+              {&k->seconds_offset, f->kernel_seconds, k->second_count * sizeof f->kernel_seconds[0]},
+              {&h->sites.seconds_offset, f->site_seconds, h->sites.second_count * sizeof f->site_seconds[0]},
               {&k->folded_offset, f->folded, k->folded_bytes},
               {&h->sites.rows_offset, f->sites, h->sites.row_count * sizeof *f->sites},
               {&h->sites.maps_offset, f->maps, h->sites.map_count * sizeof *f->maps},
@@ -256,6 +260,38 @@ static inline void fx_kernel(struct fx *f)
       .time = time, .on = 8000000, .call_ns = 500000, .wait = 300000, .calls = 22, .minor = 3, .voluntary = 2};
     f->causes[i].off[M6_WHY_LOCK] = time - 8300000;
   }
+  k->second_count = 2; /* the threads' sums, in two parts */
+  f->kernel_seconds[0] = (struct m6_snap_kernel_second){.second = 24,
+                                                        .covered = 1003000000,
+                                                        .elapsed = 2006000000,
+                                                        .on = 900000000,
+                                                        .wait = -1200,
+                                                        .off = 1106001200,
+                                                        .calls = 840,
+                                                        .call_ns = 7000000,
+                                                        .voluntary = 123,
+                                                        .involuntary = 2,
+                                                        .minor = 90,
+                                                        .slices = 125,
+                                                        .samples = 99,
+                                                        .periods = 99};
+  f->kernel_seconds[0].off_by[M6_WHY_LOCK] = 1106001200;
+  f->kernel_seconds[1] = (struct m6_snap_kernel_second){.second = 25,
+                                                        .covered = 24997000000,
+                                                        .elapsed = 49994000000,
+                                                        .on = 17100000000,
+                                                        .wait = 800001200,
+                                                        .off = 32093998800,
+                                                        .calls = 17400,
+                                                        .call_ns = 393000000,
+                                                        .voluntary = 3077,
+                                                        .involuntary = 60,
+                                                        .minor = 1534,
+                                                        .slices = 3137,
+                                                        .samples = 1101,
+                                                        .periods = 1101};
+  f->kernel_seconds[1].off_by[M6_WHY_SLEEP] = 16600000000;
+  f->kernel_seconds[1].off_by[M6_WHY_LOCK] = 15493998800;
   f->folded = "sample-game;main;physics_step 400\nworker;start_thread;job 200\n";
 #undef FX_PUT
 }

@@ -62,6 +62,8 @@ static struct m6_snapshot *everything(size_t *bytes)
   scatter(&x[4], (char *)h->histogram, 8);
   for (int i = 0; i < 3; i++) f.stalls[i].node = (uint32_t)i;
   fx_kernel(&f); /* what levels lite and full add */
+  h->sites.second_count = 1;
+  f.site_seconds[0] = (struct m6_snap_site_second){24, -1, 1ll << 40, 2, 3, 4};
   h->ending_known = 1, h->ending = -3;
   struct m6_snapshot *b = fx_block(&f, bytes);
   fx_free(&f);

@@ -245,6 +245,91 @@ static void stalls_are_the_intervals_over_the_threshold(void **state)
   for (uint32_t i = 1; i < head.stall_count; i++) assert_true(stall(i)->at > stall(i - 1)->at);
 }
 
+static struct m6_snap_kernel_second kernel_sum(void)
+{
+  static struct m6_snap_kernel_second row[M6_BUCKETS_RETAINED];
+  struct m6_snap_kernel_second sum = {0};
+  assert_int_equal(m6_retained_kernel_put(&r, row), head.bucket_count);
+  for (uint32_t i = 0; i < head.bucket_count; i++) {
+    assert_int_equal(row[i].second, bucket(i)->second);
+    for (size_t k = 1; k < sizeof sum / 8; k++) ((int64_t *)&sum)[k] += ((const int64_t *)&row[i])[k];
+  }
+  return sum;
+}
+
+/* Readings as they are taken: every second and a little more, so that now and then a second has none; what was off turns out to have
+ * been a wait for a CPU, and comes down again. */
+static void the_kernels_seconds_sum_up_to_its_totals(void **state)
+{
+  (void)state;
+  static struct m6_snap_kernel_second at_second[600]; /* the totals after it */
+  struct m6_snap_kernel_second then = {0}, now = {0}, sum;
+  struct m6_moment moment = base;
+  unsigned back = 0, empty = 0;
+  for (uint64_t ms = 40, next = 40; ms < 600000; ms += 20) {
+    moment.at = ms * MS;
+    m6_retained_sample(&r, &moment);
+    if (ms >= next) {
+      int late = ms / 1000 % 7 == 4;
+      next += 1020;
+      now.covered = (int64_t)(ms * MS);
+      now.on += 250000000, now.wait += late ? 789000000 : 1000, now.off += late ? -39000000 : 750000000;
+      now.off_by[M6_WHY_LOCK] = now.off;
+      now.calls += 1000, now.voluntary += 60, now.minor += ms % 3, now.samples += 49, now.periods += 98;
+      m6_retained_kernel(&r, ms * MS, &then, &now);
+      back += now.off < then.off;
+      then = now;
+    }
+    at_second[ms / 1000] = now;
+    if (ms != 299980) continue;
+    put(); /* all seconds are there yet */
+    assert_int_equal(head.buckets_overwritten, 0);
+    sum = kernel_sum();
+    assert_memory_equal(&sum, &now, sizeof sum);
+  }
+  for (int i = 1; i < 600; i++) empty += at_second[i].covered == at_second[i - 1].covered;
+  assert_true(back > 50 && empty > 5);
+  put(); /* the rest went with the seconds that were overwritten */
+  assert_int_equal(head.buckets_overwritten, 300);
+  sum = kernel_sum();
+  for (size_t k = 1; k < sizeof sum / 8; k++)
+    assert_int_equal(((int64_t *)&at_second[299])[k] + ((int64_t *)&sum)[k], ((int64_t *)&now)[k]);
+  /* A smaller room has the last ones of them. */
+  m6_retained_init(&r, &base);
+  r.buckets_most = 7;
+  then = (struct m6_snap_kernel_second){0};
+  for (int i = 0; i < 600; i++) {
+    m6_retained_kernel(&r, (uint64_t)i * S, &then, &at_second[i]);
+    then = at_second[i];
+  }
+  put();
+  assert_int_equal(head.bucket_count, 7);
+  sum = kernel_sum();
+  assert_int_equal(sum.on, at_second[599].on - at_second[592].on);
+}
+
+/* A reading of another program's capture, or of a chain's last session, is where this one's begin. */
+static void what_was_counted_before_is_nobodys(void **state)
+{
+  (void)state;
+  struct m6_snap_kernel_second then = {.on = 5000, .calls = 70, .samples = 9},
+                               now = {.on = 6000, .calls = 72, .samples = 9};
+  m6_retained_kernel(&r, 3 * S, &then, &now);
+  m6_retained_kernel(&r, 1 * S, &now, &then); /* late, and back again: into what is there */
+  r.sites_then = (struct m6_snap_site_second){.samples = 100, .dropped = 3};
+  m6_retained_sites(&r, &(struct m6_snap_site_second){.samples = 130, .dropped = 3, .maps = 2});
+  m6_retained_sites(&r, &(struct m6_snap_site_second){.samples = 131, .dropped = 5, .maps = 2});
+  put();
+  struct m6_snap_kernel_second sum = kernel_sum(), none = {0};
+  assert_memory_equal(&sum, &none, sizeof sum);
+  struct m6_snap_site_second site;
+  assert_int_equal(m6_retained_sites_put(&r, &site), 1);
+  assert_int_equal(site.second, 3);
+  assert_int_equal(site.samples, 31);
+  assert_int_equal(site.dropped, 2);
+  assert_int_equal(site.maps, 2);
+}
+
 static void hostile_readings_saturate(void **state)
 {
   (void)state;
@@ -274,6 +359,8 @@ int main(void)
                                      T(growth_events_are_bounded),
                                      T(a_budget_makes_all_three_smaller),
                                      T(stalls_are_the_intervals_over_the_threshold),
+                                     T(the_kernels_seconds_sum_up_to_its_totals),
+                                     T(what_was_counted_before_is_nobodys),
                                      T(hostile_readings_saturate)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

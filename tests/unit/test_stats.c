@@ -1,6 +1,6 @@
 /* test_stats.c - the inspectors' library: what it promises about snapshots that are good. */
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
-/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_seconds.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
 #include <msgpack.h>
 
 #include "tests/unit/stats_fixture.h"

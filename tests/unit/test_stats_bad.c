@@ -1,6 +1,6 @@
 /* test_stats_bad.c - the inspectors' library: a snapshot that is cut, damaged or forged is an error, or a report, and never a crash. */
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
-/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_seconds.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
 
 #include "tests/unit/stats_fixture.h"
 
@@ -92,6 +92,12 @@ static void each_bad_field_is_an_error(void **state)
     {H(kernel.spike_cause_count), 2, MACH6_EINVALID},
     {H(kernel.spike_causes_offset), 16, MACH6_EINVALID},
     {H(kernel.frame_cause_count), 1, MACH6_EINVALID},
+    {H(kernel.second_count), M6_BUCKETS_RETAINED + 1, MACH6_EINVALID},
+    {H(kernel.second_count), 200, MACH6_EINVALID},
+    {H(kernel.seconds_offset), 24, MACH6_EINVALID},
+    {H(kernel.seconds_offset), UINT64_MAX & ~7ull, MACH6_EINVALID},
+    {H(sites.second_count), M6_BUCKETS_RETAINED + 1, MACH6_EINVALID},
+    {H(sites.second_count), M6_BUCKETS_RETAINED, MACH6_EINVALID},
     {H(kernel.folded_bytes), M6_KERNEL_FOLDED_MAX, MACH6_EINVALID},
     {H(kernel.folded_offset), 0, MACH6_EINVALID},
   };

@@ -1,6 +1,6 @@
 /* test_stats_live.c - the inspectors' library: live stats are found, refreshed, never torn, and never somebody else's. */
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c */
-/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
+/* links: collector/stats.c collector/stats_check.c collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_govern.c collector/payload_seconds.c collector/payload_sites.c collector/stats_sites.c -ljansson -lmsgpackc -lm */
 #include <pthread.h>
 #include <sys/stat.h>
 

@@ -138,6 +138,50 @@ static void trace_events(struct trace *t, const mach6_stats *h)
   }
 }
 
+/* What was counted between two readings, which are a second apart or more: by the time between them, but not more than was counted
+ * where that was less. A second without a reading has no value of its own, and the one before goes on. */
+static void trace_kernel_seconds(struct trace *t, const struct m6_snapshot *s)
+{
+  const struct m6_snap_kernel *k = &s->kernel;
+  int waited[M6_WHY_COUNT] = {0};
+  for (uint32_t i = 0; i < k->second_count; i++)
+    for (int w = 0; w < M6_WHY_COUNT; w++) waited[w] |= m6_snap_kernel_seconds(s)[i].off_by[w] != 0;
+  for (uint32_t i = 0; i < k->second_count; i++) {
+    const struct m6_snap_kernel_second *b = &m6_snap_kernel_seconds(s)[i];
+    if (b->second > INT64_MAX / 4000000000u || b->covered <= 0) continue;
+    uint64_t at = b->second * 1000000000u;
+    double ns = (double)b->covered, each = ns > 1e9 ? 1e9 / ns : 1;
+    if (k->counters) {
+      counter(t, "threads on a CPU", at, (double)b->on / ns);
+      counter(t, "threads that wait for a CPU", at, (double)b->wait / ns);
+      counter(t, "voluntary switches a second", at, (double)b->voluntary * each);
+      counter(t, "involuntary switches a second", at, (double)b->involuntary * each);
+    }
+    for (uint32_t w = 0; w < M6_WHY_COUNT; w++) {
+      char text[64];
+      snprintf(text, sizeof text, "threads off CPU: %s", m6_why_name(w));
+      if (waited[w]) counter(t, text, at, (double)b->off_by[w] / ns);
+    }
+    if (k->counters == M6_KERNEL_BPF) counter(t, "migrations a second", at, (double)b->migrations * each);
+    if (k->syscalls) counter(t, "system calls a second", at, (double)b->calls * each);
+    if (k->faults) {
+      counter(t, "minor page faults a second", at, (double)b->minor * each);
+      counter(t, "major page faults a second", at, (double)b->major * each);
+    }
+    if (k->samples) counter(t, "CPU samples a second", at, (double)b->samples * each);
+  }
+}
+
+static void trace_site_seconds(struct trace *t, const struct m6_snapshot *s)
+{
+  for (uint32_t i = 0; i < s->sites.second_count; i++) {
+    const struct m6_snap_site_second *b = &m6_snap_site_seconds(s)[i];
+    if (b->second > INT64_MAX / 4000000000u) continue;
+    counter(t, "sampled allocations a second", b->second * 1000000000u, (double)b->samples);
+    counter(t, "sampled allocations that were dropped", b->second * 1000000000u, (double)b->dropped);
+  }
+}
+
 /* The heap at the last frame of each group of frames: up to M6_SERIES readings, however short the session was. */
 static void trace_series(struct trace *t, const struct m6_snapshot *s)
 {
@@ -219,6 +263,8 @@ int export_chrome(const mach6_stats *h, FILE *to)
   name(&t, "thread_name", t.pid, TRACK_GROWTH, "memory growth");
   trace_frames(&t, s);
   trace_events(&t, h);
+  trace_kernel_seconds(&t, s);
+  trace_site_seconds(&t, s);
   trace_series(&t, s);
   if (s->sites.row_count)
     name(&t, "thread_name", t.pid, TRACK_SITES, "sites of allocations: sums over the session, no timeline");
