@@ -36,7 +36,7 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS])
     memset(&out[i], 0, sizeof out[i]);
     snprintf(out[i].name, sizeof out[i].name, "%s", m6_budget_rows[i].name);
     out[i].cap = now[i].cap;
-    out[i].used = now[i].used;
+    out[i].used = m6_budget_rows[i].kind == M6_BUDGET_DASHBOARD ? M6_BUDGET_ELSEWHERE : now[i].used;
     out[i].overruns = now[i].overruns;
     out[i].unit = m6_budget_rows[i].unit;
     out[i].floor = m6_budget_rows[i].kind == M6_BUDGET_FLOOR;
@@ -81,9 +81,10 @@ static const struct {
   {M6_BUDGET_MEDIAN_MIN, M6_SPIKE_WINDOW, "frames.median"},
   {M6_BUDGET_SAMPLES_PERIOD, M6_SAMPLES_PERIOD_MAX_MS, "1000 ms"},
   {M6_BUDGET_DUMP_OBJECT, M6_DUMP_OBJECT_BYTES_MIN, "64 KiB"},
+  {M6_BUDGET_DASHBOARD_TTL, 1000, "1 s"},
 };
 
-int m6_budget_option(const char *text, char *why, size_t room)
+static int option(const char *text, int dashboard, char *why, size_t room)
 {
   const char *equals = strchr(text, '='), *value = equals ? equals + 1 : "";
   size_t n = equals ? (size_t)(equals - text) : strlen(text);
@@ -93,11 +94,17 @@ int m6_budget_option(const char *text, char *why, size_t room)
   if (id == M6_BUDGET_COUNT || !equals) {
     int at = snprintf(why, room, "%s: NAME=VALUE is wanted, where NAME is one of", text);
     for (id = 0; id < M6_BUDGET_COUNT && at > 0 && (size_t)at < room; id++)
-      if (m6_budget_rows[id].kind != M6_BUDGET_FIXED)
+      if (m6_budget_rows[id].kind != M6_BUDGET_FIXED && (m6_budget_rows[id].kind == M6_BUDGET_DASHBOARD) == dashboard)
         at += snprintf(why + at, room - (size_t)at, " %s", m6_budget_rows[id].name);
     return -1;
   }
   const struct m6_budget_row *r = &m6_budget_rows[id];
+  if ((r->kind == M6_BUDGET_DASHBOARD) != dashboard)
+    return snprintf(why, room,
+                    dashboard ? "%s bounds a session: say it to mach6-collector or mach6 run"
+                              : "%s bounds no session: say it to mach6 dashboard",
+                    r->name),
+           -1;
   if (r->kind == M6_BUDGET_FIXED) return snprintf(why, room, "%s is fixed: %s", r->name, reasons[id]), -1;
   char *end;
   errno = 0;
@@ -108,16 +115,17 @@ int m6_budget_option(const char *text, char *why, size_t room)
     return snprintf(why, room, "%s takes %s above 0, not '%s'", r->name, units_of(r->unit), value), -1;
   uint64_t cap = (uint64_t)llround(v * s->factor);
   if (cap == 0) cap = 1;
-  if (r->kind == M6_BUDGET_LOWER ? cap > r->cap : cap < r->cap)
+  int floor = r->kind == M6_BUDGET_FLOOR;
+  if (floor ? cap < r->cap : cap > r->cap)
     return snprintf(why, room, "%s cannot be %s: its %s is %g%s, and '%s' is beyond it", r->name,
-                    r->kind == M6_BUDGET_LOWER ? "raised" : "lowered", r->kind == M6_BUDGET_LOWER ? "cap" : "least",
-                    (double)r->cap / s->factor, s->text, value),
+                    floor ? "lowered" : "raised", floor ? "least" : "cap", (double)r->cap / s->factor, s->text, value),
            -1;
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-    if (limits[i].id == id && (r->kind == M6_BUDGET_LOWER ? cap < limits[i].limit : cap > limits[i].limit))
-      return snprintf(why, room, "%s is at %s %s", r->name, r->kind == M6_BUDGET_LOWER ? "least" : "most",
-                      limits[i].words),
-             -1;
+    if (limits[i].id == id && (floor ? cap > limits[i].limit : cap < limits[i].limit))
+      return snprintf(why, room, "%s is at %s %s", r->name, floor ? "most" : "least", limits[i].words), -1;
   now[id].cap = cap;
   return 0;
 }
+
+int m6_budget_option(const char *text, char *why, size_t room) { return option(text, 0, why, room); }
+int m6_budget_option_dashboard(const char *text, char *why, size_t room) { return option(text, 1, why, room); }

@@ -3,10 +3,11 @@
  * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds from below, raise it); none can raise it. Some
  * are fixed, each for a reason that who asks is told; some cannot be as low as to be of no use. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
- * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
+ * DESIGN's row for analyses has no counterpart here: there are none in this program. `mach6 probe` is a process of
  * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
- * probe.ttl is over, and counts it.
- * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, and `mach6 probe`.
+ * probe.ttl is over, and counts it. The dashboard is a process of its own, too: its rows are enforced, counted and lowered there, and shown in
+ * its page; a session's snapshot has their caps, and says that their use is known elsewhere.
+ * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, `mach6 probe` and `mach6 dashboard`.
  */
 #ifndef M6_BUDGETS_H
 #define M6_BUDGETS_H
@@ -17,9 +18,10 @@
 #include "../shm/snapshot.h"
 
 enum m6_budget_kind {
-  M6_BUDGET_LOWER, /* an option may lower it */
-  M6_BUDGET_FLOOR, /* it bounds from below: an option may raise it */
-  M6_BUDGET_FIXED  /* no option changes it; budgets.c has the reasons */
+  M6_BUDGET_LOWER,    /* an option may lower it */
+  M6_BUDGET_FLOOR,    /* it bounds from below: an option may raise it */
+  M6_BUDGET_FIXED,    /* no option changes it; budgets.c has the reasons */
+  M6_BUDGET_DASHBOARD /* an option of `mach6 dashboard` may lower it: no session uses it */
 };
 
 /* X(name in code, name, unit, kind, cap, what it is) */
@@ -52,6 +54,10 @@ enum m6_budget_kind {
   X(SLOTS, "threads.counted", COUNT, FIXED, M6_SLOTS - 1, "threads with counters of their own")                        \
   X(STREAMS, "streams.told", COUNT, FIXED, M6_STREAMS, "present streams told apart")                                   \
   X(CLIENTS, "control.clients", COUNT, LOWER, M6_CONTROL_CLIENTS, "commands under way at the control socket")          \
+  X(DASHBOARD_CLIENTS, "dashboard.clients", COUNT, DASHBOARD, M6_DASHBOARD_CLIENTS, "pages open at a dashboard")       \
+  X(DASHBOARD_REQUESTS, "dashboard.requests", COUNT, DASHBOARD, M6_DASHBOARD_REQUESTS, "its HTTP requests in flight")  \
+  X(DASHBOARD_TTL, "dashboard.ttl", MS, DASHBOARD, M6_DASHBOARD_TTL_S * 1000ull, "how long it stays after a Start")    \
+  X(DASHBOARD_STORED, "dashboard.stored", BYTES, DASHBOARD, M6_DASHBOARD_STORED_BYTES, "what it has saved, all files") \
   X(OVERHEAD_MEMORY, "overhead.memory", PPM, LOWER, M6_OVERHEAD_MEMORY_PPM, "mach6's own cost at level memory")        \
   X(OVERHEAD_LITE, "overhead.lite", PPM, LOWER, M6_OVERHEAD_LITE_PPM, "at level lite")                                 \
   X(OVERHEAD_FULL, "overhead.full", PPM, LOWER, M6_OVERHEAD_FULL_PPM, "at level full")
@@ -81,6 +87,8 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
 /* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);
+int m6_budget_option_dashboard(const char *text, char *why,
+                               size_t room); /* the same of the dashboard's rows, and of no others */
 #pragma GCC visibility pop
 
 #endif

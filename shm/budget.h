@@ -60,6 +60,11 @@
 #define M6_HEAP_FIRST_S 5     /* of a session before its first one */
 #define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */
 
+#define M6_DASHBOARD_CLIENTS 4                 /* WebSocket clients of one `mach6 dashboard` */
+#define M6_DASHBOARD_REQUESTS 8                /* its connections that are no WebSocket, or not yet one */
+#define M6_DASHBOARD_TTL_S 300                 /* since the last Start, or its own */
+#define M6_DASHBOARD_STORED_BYTES (200u << 20) /* of dumps that dashboards have saved in one folder */
+
 /* What mach6 itself may cost, in millionths of one core's time, or of the target's CPU time where that is more. */
 #define M6_OVERHEAD_MEMORY_PPM 5000
 #define M6_OVERHEAD_LITE_PPM 10000
