@@ -56,6 +56,10 @@
 #define M6_PROBE_TTL_S 30 /* of `mach6 probe`, unless told otherwise */
 #define M6_PROBE_TTL_MAX_S 300
 
+#define M6_ANALYSIS_SUMMARY_BYTES 24000       /* of `mach6 analyze`: of UTF-8 that a dump is summed up in */
+#define M6_ANALYSIS_ANSWER_BYTES (256u << 10) /* of what the command that got it has to say */
+#define M6_ANALYSIS_TIME_S 15                 /* seconds that it may take */
+
 #define M6_HEAP_INTERVAL_S 30 /* seconds at least between two measurements of the whole heap */
 #define M6_HEAP_FIRST_S 5     /* of a session before its first one */
 #define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */

@@ -125,7 +125,8 @@ void report_budgets(const struct page *p, const struct m6_snapshot *s, int all)
     int elsewhere = b->used == M6_BUDGET_ELSEWHERE;
     fprintf(p->to, "  %-22s %12s", b->name, elsewhere ? "-" : amount(p, b->used, b->unit));
     if (elsewhere) {
-      fprintf(p->to, " %12s %10s  in the dashboard's page\n", amount(p, b->cap, b->unit), "-");
+      fprintf(p->to, " %12s %10s  in %s\n", amount(p, b->cap, b->unit), "-",
+              strncmp(b->name, "analysis.", 9) ? "the dashboard's page" : "mach6 analyze");
       continue;
     }
     fprintf(p->to, " %12s %s%10s%s%s\n", amount(p, b->cap, b->unit), b->overruns ? ink(p, INK_WARN) : "",
