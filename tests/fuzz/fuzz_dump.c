@@ -1,7 +1,7 @@
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats.c collector/stats_check.c */
 /* links: collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_sites.c collector/stats_sites.c */
-/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lz -lm */
+/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c collector/utf8.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lz -lm */
 /* fuzz_dump - any bytes as a dump: the reader ends, within its memory; what it lets through, every output can show.
  *
  * Beside faults that the sanitizers see it is an error when a block that was read is not what stats_check.c accepts, or does not come

@@ -1,4 +1,4 @@
-/* text.c - see text.h. Calls libc only. */
+/* text.c - see text.h. Calls libc, and collector/utf8.h. */
 #include <ctype.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "../../collector/utf8.h"
 #include "text.h"
 
 static int utf8;
@@ -195,6 +196,25 @@ void t_label(const struct page *p, const char *label, int columns)
   if (columns > at) fprintf(p->to, "%*s", columns - at, "");
 }
 
+void t_text(const struct page *p, const char *text, size_t bytes)
+{
+  char clean[3 * 512 + 1], out[16];
+  for (size_t at = 0; at < bytes;) {
+    /* Up to a newline or a few hundred bytes, but not into a character. */
+    const char *end = memchr(text + at, '\n', bytes - at);
+    size_t n = end ? (size_t)(end - text) - at + 1 : bytes - at;
+    if (n > 512) n = m6_utf8_whole(text + at, 512);
+    int replaced = 0, used;
+    clean[m6_utf8_clean(text + at, n, clean, sizeof clean - 1, &replaced)] = 0;
+    at += n;
+    for (const unsigned char *s = (const unsigned char *)clean; *s; s += used) {
+      glyph(p, s, &used, out);
+      if (*s == '\n' || *s == '\t') fputc(*s, p->to);
+      else fputs(out, p->to);
+    }
+  }
+}
+
 void t_wrap(const struct page *p, int indent, const char *text)
 {
   int at = indent, space = 0;
@@ -204,7 +224,8 @@ void t_wrap(const struct page *p, int indent, const char *text)
     int n = (int)strcspn(text, " ");
     while (n && isdigit((unsigned char)text[n - 1]) && text[n] == ' ')
       n += 1 + (int)strcspn(text + n + 1, " "); /* 12 ms */
-    if (n > (int)sizeof word - 1) n = (int)sizeof word - 1;
+    int cut = n > (int)sizeof word - 1;         /* what goes on behind it is no word of its own */
+    if (cut) n = (int)m6_utf8_whole(text, sizeof word - 1);
     memcpy(word, text, (size_t)n);
     word[n] = 0;
     int w = t_columns(p, word);
@@ -216,7 +237,7 @@ void t_wrap(const struct page *p, int indent, const char *text)
     if (space) fputc(' ', p->to), at++;
     fputs(word, p->to);
     at += w;
-    space = 1;
+    space = !cut;
     text += n;
     while (*text == ' ') text++;
   }
