@@ -121,6 +121,8 @@ static void labels_fill_their_columns(void **state)
            {"x\x1b[31m", "x\\x1b[31m", 0, 1},
            {"x\ny\tz\x7f", "x\\ny\\tz\\x7f", 0, 1},
            {"a\xe2\x80\xae b", "a\\u202e b", 0, 1},
+           {"cut \xe6\x97", "cut \xef\xbf\xbd\xef\xbf\xbd", 0, 1}, /* of a character that is not all there */
+           {"\xf0", "\xef\xbf\xbd", 0, 1},
            {"", "   ", 3, 1}};
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     char *got = printed(t[i].utf8 ? &utf8 : &ascii, t[i].label, t[i].columns);

@@ -136,17 +136,21 @@ const char *t_short(double v)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-/* Decodes one character of UTF-8 that has been checked; its length in *n. */
+#define NO_CHARACTER 0xfffdu
+
+/* Decodes one character of UTF-8 that has been checked, but may have been cut; its length in *n. What is no character is one byte. */
 static uint32_t decode(const unsigned char *s, int *n)
 {
-  if (s[0] < 0x80) return *n = 1, s[0];
-  if (s[0] < 0xe0) return *n = s[1] ? 2 : 1, (uint32_t)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
-  if (s[0] < 0xf0) {
-    *n = 3;
-    return (uint32_t)(s[0] & 0x0f) << 12 | (uint32_t)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+  int more = s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 1 : s[0] < 0xf0 ? 2 : 3;
+  uint32_t c = more ? s[0] & (0x3fu >> more) : s[0];
+  *n = 1;
+  if (s[0] >= 0x80 && s[0] < 0xc0) return NO_CHARACTER;
+  for (int i = 1; i <= more; i++) {
+    if ((s[i] & 0xc0) != 0x80) return NO_CHARACTER; /* the text's end, at the latest */
+    c = c << 6 | (s[i] & 0x3f);
   }
-  *n = 4;
-  return (uint32_t)(s[0] & 7) << 18 | (uint32_t)(s[1] & 0x3f) << 12 | (uint32_t)(s[2] & 0x3f) << 6 | (s[3] & 0x3f);
+  *n = 1 + more;
+  return c;
 }
 
 /* Characters that steer a terminal or turn its text around are shown as what they are. */
@@ -163,7 +167,7 @@ static int glyph(const struct page *p, const unsigned char *s, int *used, char *
   if (c == '\n' || c == '\t') return snprintf(out, 16, c == '\n' ? "\\n" : "\\t");
   if (steers(c)) return snprintf(out, 16, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
   if (c < 0x80) return out[0] = (char)c, out[1] = 0, 1;
-  int columns = p->utf8 ? wcwidth((wchar_t)c) : -1;
+  int columns = p->utf8 && !(c == NO_CHARACTER && *used == 1) ? wcwidth((wchar_t)c) : -1;
   if (columns < 0) return snprintf(out, 16, p->utf8 ? "\xef\xbf\xbd" : "?"), 1;
   memcpy(out, s, (size_t)*used);
   out[*used] = 0;
