@@ -77,7 +77,7 @@ $B/bpf/%.embed.o: bpf/embed.S $B/bpf/%.bpf.o
 
 # ---- collector/: mach6-collector (main.c), and libmach6stats, the pure parts that tools and games link ---------------
 # A file of the collector's folder belongs to the library when its name begins with stats_ or is listed here.
-STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) collector/budgets.c \
+STATS_C := $(strip $(wildcard collector/stats*.c) $(wildcard collector/payload*.c) collector/budgets.c collector/utf8.c \
   $(filter-out collector/dump_write.c collector/dump_io.c,$(wildcard collector/dump_*.c)))
 # The kernel side (kernel_*.c, with the programs of bpf/, and names for what it samples) is an archive of its own: the
 # collector and mach6 link it.

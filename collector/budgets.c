@@ -16,7 +16,16 @@ static struct {
 } now[M6_BUDGET_COUNT] = {M6_BUDGETS(CAP)};
 #undef CAP
 
+/* Whose process uses it: a kind, or LOWER for all that is a session's. */
+static uint32_t whose(unsigned id)
+{
+  uint32_t kind = m6_budget_rows[id].kind;
+  return kind == M6_BUDGET_DASHBOARD || kind == M6_BUDGET_ANALYZE ? kind : M6_BUDGET_LOWER;
+}
+
 uint64_t m6_budget_cap(enum m6_budget_id id) { return now[id].cap; }
+uint64_t m6_budget_used(enum m6_budget_id id) { return now[id].used; }
+uint64_t m6_budget_overruns(enum m6_budget_id id) { return now[id].overruns; }
 void m6_budget_use(enum m6_budget_id id, uint64_t used) { now[id].used = used; }
 void m6_budget_most(enum m6_budget_id id, uint64_t used)
 {
@@ -36,7 +45,7 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS])
     memset(&out[i], 0, sizeof out[i]);
     snprintf(out[i].name, sizeof out[i].name, "%s", m6_budget_rows[i].name);
     out[i].cap = now[i].cap;
-    out[i].used = now[i].used;
+    out[i].used = whose(i) != M6_BUDGET_LOWER ? M6_BUDGET_ELSEWHERE : now[i].used;
     out[i].overruns = now[i].overruns;
     out[i].unit = m6_budget_rows[i].unit;
     out[i].floor = m6_budget_rows[i].kind == M6_BUDGET_FLOOR;
@@ -81,9 +90,12 @@ static const struct {
   {M6_BUDGET_MEDIAN_MIN, M6_SPIKE_WINDOW, "frames.median"},
   {M6_BUDGET_SAMPLES_PERIOD, M6_SAMPLES_PERIOD_MAX_MS, "1000 ms"},
   {M6_BUDGET_DUMP_OBJECT, M6_DUMP_OBJECT_BYTES_MIN, "64 KiB"},
+  {M6_BUDGET_DASHBOARD_TTL, 1000, "1 s"},
+  {M6_BUDGET_ANALYSIS_SUMMARY, 2000, "2000 bytes"}, /* its first and its last lines, and something between */
+  {M6_BUDGET_ANALYSIS_TIME, 10, "10 ms"},
 };
 
-int m6_budget_option(const char *text, char *why, size_t room)
+static int option(const char *text, uint32_t asks, char *why, size_t room)
 {
   const char *equals = strchr(text, '='), *value = equals ? equals + 1 : "";
   size_t n = equals ? (size_t)(equals - text) : strlen(text);
@@ -93,11 +105,17 @@ int m6_budget_option(const char *text, char *why, size_t room)
   if (id == M6_BUDGET_COUNT || !equals) {
     int at = snprintf(why, room, "%s: NAME=VALUE is wanted, where NAME is one of", text);
     for (id = 0; id < M6_BUDGET_COUNT && at > 0 && (size_t)at < room; id++)
-      if (m6_budget_rows[id].kind != M6_BUDGET_FIXED)
+      if (m6_budget_rows[id].kind != M6_BUDGET_FIXED && whose(id) == asks)
         at += snprintf(why + at, room - (size_t)at, " %s", m6_budget_rows[id].name);
     return -1;
   }
   const struct m6_budget_row *r = &m6_budget_rows[id];
+  if (whose(id) != asks)
+    return snprintf(why, room, "%s bounds %s", r->name,
+                    whose(id) == M6_BUDGET_DASHBOARD ? "no session: say it to mach6 dashboard"
+                    : whose(id) == M6_BUDGET_ANALYZE ? "no session: say it to mach6 analyze"
+                                                     : "a session: say it to mach6-collector or mach6 run"),
+           -1;
   if (r->kind == M6_BUDGET_FIXED) return snprintf(why, room, "%s is fixed: %s", r->name, reasons[id]), -1;
   char *end;
   errno = 0;
@@ -108,16 +126,24 @@ int m6_budget_option(const char *text, char *why, size_t room)
     return snprintf(why, room, "%s takes %s above 0, not '%s'", r->name, units_of(r->unit), value), -1;
   uint64_t cap = (uint64_t)llround(v * s->factor);
   if (cap == 0) cap = 1;
-  if (r->kind == M6_BUDGET_LOWER ? cap > r->cap : cap < r->cap)
+  int floor = r->kind == M6_BUDGET_FLOOR;
+  if (floor ? cap < r->cap : cap > r->cap)
     return snprintf(why, room, "%s cannot be %s: its %s is %g%s, and '%s' is beyond it", r->name,
-                    r->kind == M6_BUDGET_LOWER ? "raised" : "lowered", r->kind == M6_BUDGET_LOWER ? "cap" : "least",
-                    (double)r->cap / s->factor, s->text, value),
+                    floor ? "lowered" : "raised", floor ? "least" : "cap", (double)r->cap / s->factor, s->text, value),
            -1;
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-    if (limits[i].id == id && (r->kind == M6_BUDGET_LOWER ? cap < limits[i].limit : cap > limits[i].limit))
-      return snprintf(why, room, "%s is at %s %s", r->name, r->kind == M6_BUDGET_LOWER ? "least" : "most",
-                      limits[i].words),
-             -1;
+    if (limits[i].id == id && (floor ? cap > limits[i].limit : cap < limits[i].limit))
+      return snprintf(why, room, "%s is at %s %s", r->name, floor ? "most" : "least", limits[i].words), -1;
   now[id].cap = cap;
   return 0;
+}
+
+int m6_budget_option(const char *text, char *why, size_t room) { return option(text, M6_BUDGET_LOWER, why, room); }
+int m6_budget_option_dashboard(const char *text, char *why, size_t room)
+{
+  return option(text, M6_BUDGET_DASHBOARD, why, room);
+}
+int m6_budget_option_analyze(const char *text, char *why, size_t room)
+{
+  return option(text, M6_BUDGET_ANALYZE, why, room);
 }

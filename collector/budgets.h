@@ -3,10 +3,11 @@
  * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds from below, raise it); none can raise it. Some
  * are fixed, each for a reason that who asks is told; some cannot be as low as to be of no use. Whoever enforces a budget asks m6_budget_cap() and says what
  * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
- * DESIGN's rows for the dashboard and for analyses have no counterpart here: there are none in this program. `mach6 probe` is a process of
+ * `mach6 probe` is a process of
  * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
- * probe.ttl is over, and counts it.
- * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, and `mach6 probe`.
+ * probe.ttl is over, and counts it. The dashboard and an analysis are processes of their own, too: their rows are enforced, counted, lowered and
+ * shown there; a session's snapshot has their caps, and says that their use is known elsewhere.
+ * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, `mach6 probe`, `mach6 dashboard`, `mach6 analyze`.
  */
 #ifndef M6_BUDGETS_H
 #define M6_BUDGETS_H
@@ -17,9 +18,11 @@
 #include "../shm/snapshot.h"
 
 enum m6_budget_kind {
-  M6_BUDGET_LOWER, /* an option may lower it */
-  M6_BUDGET_FLOOR, /* it bounds from below: an option may raise it */
-  M6_BUDGET_FIXED  /* no option changes it; budgets.c has the reasons */
+  M6_BUDGET_LOWER,     /* an option may lower it */
+  M6_BUDGET_FLOOR,     /* it bounds from below: an option may raise it */
+  M6_BUDGET_FIXED,     /* no option changes it; budgets.c has the reasons */
+  M6_BUDGET_DASHBOARD, /* an option of `mach6 dashboard` may lower it: no session uses it */
+  M6_BUDGET_ANALYZE    /* the same of `mach6 analyze` */
 };
 
 /* X(name in code, name, unit, kind, cap, what it is) */
@@ -51,7 +54,14 @@ enum m6_budget_kind {
   X(RINGS, "rings.threads", COUNT, FIXED, M6_RINGS, "threads with a ring")                                             \
   X(SLOTS, "threads.counted", COUNT, FIXED, M6_SLOTS - 1, "threads with counters of their own")                        \
   X(STREAMS, "streams.told", COUNT, FIXED, M6_STREAMS, "present streams told apart")                                   \
+  X(ANALYSIS_SUMMARY, "analysis.summary", BYTES, ANALYZE, M6_ANALYSIS_SUMMARY_BYTES, "a dump, summed up")              \
+  X(ANALYSIS_ANSWER, "analysis.answer", BYTES, ANALYZE, M6_ANALYSIS_ANSWER_BYTES, "what is said of that")              \
+  X(ANALYSIS_TIME, "analysis.time", MS, ANALYZE, M6_ANALYSIS_TIME_S * 1000ull, "until it is said")                     \
   X(CLIENTS, "control.clients", COUNT, LOWER, M6_CONTROL_CLIENTS, "commands under way at the control socket")          \
+  X(DASHBOARD_CLIENTS, "dashboard.clients", COUNT, DASHBOARD, M6_DASHBOARD_CLIENTS, "pages open at a dashboard")       \
+  X(DASHBOARD_REQUESTS, "dashboard.requests", COUNT, DASHBOARD, M6_DASHBOARD_REQUESTS, "its HTTP requests in flight")  \
+  X(DASHBOARD_TTL, "dashboard.ttl", MS, DASHBOARD, M6_DASHBOARD_TTL_S * 1000ull, "how long it stays after a Start")    \
+  X(DASHBOARD_STORED, "dashboard.stored", BYTES, DASHBOARD, M6_DASHBOARD_STORED_BYTES, "what it has saved, all files") \
   X(OVERHEAD_MEMORY, "overhead.memory", PPM, LOWER, M6_OVERHEAD_MEMORY_PPM, "mach6's own cost at level memory")        \
   X(OVERHEAD_LITE, "overhead.lite", PPM, LOWER, M6_OVERHEAD_LITE_PPM, "at level lite")                                 \
   X(OVERHEAD_FULL, "overhead.full", PPM, LOWER, M6_OVERHEAD_FULL_PPM, "at level full")
@@ -70,6 +80,8 @@ extern const struct m6_budget_row m6_budget_rows[M6_BUDGET_COUNT] __attribute__(
 
 #pragma GCC visibility push(hidden)
 uint64_t m6_budget_cap(enum m6_budget_id id);
+uint64_t m6_budget_used(enum m6_budget_id id);
+uint64_t m6_budget_overruns(enum m6_budget_id id);
 void m6_budget_use(enum m6_budget_id id, uint64_t used);         /* what is used now */
 void m6_budget_most(enum m6_budget_id id, uint64_t used);        /* the same, and only a maximum counts */
 void m6_budget_overrun(enum m6_budget_id id, uint64_t overruns); /* so many in all, in this session */
@@ -81,6 +93,9 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
 /* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);
+int m6_budget_option_dashboard(const char *text, char *why,
+                               size_t room); /* the same of the dashboard's rows, and of no others */
+int m6_budget_option_analyze(const char *text, char *why, size_t room); /* of an analysis' rows */
 #pragma GCC visibility pop
 
 #endif

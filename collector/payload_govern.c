@@ -26,7 +26,8 @@ json_t *m6_payload_budgets(const struct m6_snapshot *s)
   for (uint32_t i = 0; i < s->govern.budget_count; i++) {
     const struct m6_snap_budget *b = &s->govern.budgets[i];
     json_object_set_new(o, b->name,
-                        json_pack("{s:o, s:o, s:o, s:s, s:s}", "used", amount(b->used, b->unit), "cap",
+                        json_pack("{s:o, s:o, s:o, s:s, s:s}", "used",
+                                  b->used == M6_BUDGET_ELSEWHERE ? json_null() : amount(b->used, b->unit), "cap",
                                   amount(b->cap, b->unit), "overruns", m6_json_u64(b->overruns), "unit", units[b->unit],
                                   "bounds", b->floor ? "from below" : "from above"));
   }

@@ -42,3 +42,21 @@ size_t m6_utf8_clean(const char *text, size_t n, char *out, size_t room, int *re
   }
   return length;
 }
+
+size_t m6_utf8_whole(const char *text, size_t n)
+{
+  for (size_t back = 1; back <= 3 && back <= n; back++) {
+    /* Does it become a character, when bytes that can only go on are put behind it? Some leads want a second byte of their own. */
+    unsigned char lead = (unsigned char)text[n - back];
+    if ((lead & 0xc0) == 0x80) continue;
+    if (lead < 0xc0) return n;
+    static const unsigned char more[] = {0x80, 0x90, 0xa0};
+    for (size_t i = 0; i < sizeof more; i++) {
+      unsigned char whole[4] = {more[i], more[i], more[i], more[i]};
+      memcpy(whole, text + n - back, back);
+      if (character(whole, 4) > back) return n - back;
+    }
+    return n;
+  }
+  return n;
+}

@@ -56,9 +56,18 @@
 #define M6_PROBE_TTL_S 30 /* of `mach6 probe`, unless told otherwise */
 #define M6_PROBE_TTL_MAX_S 300
 
+#define M6_ANALYSIS_SUMMARY_BYTES 24000       /* of `mach6 analyze`: of UTF-8 that a dump is summed up in */
+#define M6_ANALYSIS_ANSWER_BYTES (256u << 10) /* of what the command that got it has to say */
+#define M6_ANALYSIS_TIME_S 15                 /* seconds that it may take */
+
 #define M6_HEAP_INTERVAL_S 30 /* seconds at least between two measurements of the whole heap */
 #define M6_HEAP_FIRST_S 5     /* of a session before its first one */
 #define M6_CONTROL_CLIENTS 4  /* commands under way at a collector's control socket */
+
+#define M6_DASHBOARD_CLIENTS 4                 /* WebSocket clients of one `mach6 dashboard` */
+#define M6_DASHBOARD_REQUESTS 8                /* its connections that are no WebSocket, or not yet one */
+#define M6_DASHBOARD_TTL_S 300                 /* since the last Start, or its own */
+#define M6_DASHBOARD_STORED_BYTES (200u << 20) /* of dumps that dashboards have saved in one folder */
 
 /* What mach6 itself may cost, in millionths of one core's time, or of the target's CPU time where that is more. */
 #define M6_OVERHEAD_MEMORY_PPM 5000

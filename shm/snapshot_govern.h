@@ -9,6 +9,8 @@
 /* ---- budgets ------------------------------------------------------------------------------------------------------ */
 
 #define M6_SNAP_BUDGETS 48
+#define M6_BUDGET_ELSEWHERE                                                                                            \
+  UINT64_MAX /* used: what another process uses (the dashboard, an analysis), which shows it itself */
 enum m6_unit {
   M6_UNIT_COUNT,
   M6_UNIT_BYTES,
@@ -20,7 +22,7 @@ enum m6_unit {
 struct m6_snap_budget {
   char name[24];     /* printable ASCII, NUL-terminated; two words with a dot between */
   uint64_t cap;      /* as it holds now: the constant, or what an option made of it */
-  uint64_t used;     /* the most that was used, or what is used now: as the row has it */
+  uint64_t used;     /* the most that was used, or what is used now: as the row has it; or M6_BUDGET_ELSEWHERE */
   uint64_t overruns; /* how often it was reached and something was refused, dropped, overwritten or ended */
   uint32_t unit;     /* enum m6_unit */
   uint32_t floor;    /* 1: the cap bounds from below (an interval) */

@@ -1,20 +1,24 @@
 /* links: collector/stats_check_kernel.c collector/stats_kernel.c collector/payload_kernel.c collector/payload_govern.c collector/payload_seconds.c */
 /* links: collector/dump_table.c collector/dump_encode.c collector/dump_read.c collector/dump_skim.c collector/stats.c collector/stats_check.c */
 /* links: collector/stats_words.c collector/payload.c collector/payload_encode.c collector/payload_report.c collector/payload_sites.c collector/stats_sites.c */
-/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c tools/mach6/compare.c tools/mach6/rank.c -ljansson -lmsgpackc -lz -lm */
+/* links: tools/mach6/export_tables.c tools/mach6/export_trace.c tools/mach6/export_stacks.c tools/mach6/export_profiles.c tools/mach6/export_pprof.c tools/mach6/export_flame.c tools/mach6/text.c collector/utf8.c tools/mach6/compare.c tools/mach6/rank.c */
+/* links: tools/mach6/summary.c tools/mach6/report.c tools/mach6/report_govern.c tools/mach6/report_kernel.c tools/mach6/report_sites.c tools/mach6/tree.c tools/mach6/picture.c collector/stats_load.c -ljansson -lmsgpackc -lz -lm */
 /* fuzz_dump - any bytes as a dump: the reader ends, within its memory; what it lets through, every output can show.
  *
  * Beside faults that the sanitizers see it is an error when a block that was read is not what stats_check.c accepts, or does not come
  * back the same from a dump of its own.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collector/dump.h"
+#include "collector/utf8.h"
 #include "tools/mach6/compare.h"
 #include "tools/mach6/dumpfile.h"
 #include "tools/mach6/export.h"
+#include "tools/mach6/summary.h"
 
 /* dumpfile.c's other half is of files and messages. */
 char *node_path(const mach6_node *n)
@@ -72,6 +76,19 @@ static void export_all_stacks(const mach6_stats *s, FILE *to)
     }
 }
 
+/* A summary of it keeps its promises. */
+static void sum_up(const mach6_stats *s, uint64_t most)
+{
+  struct summary x;
+  char *clean = malloc(most);
+  int replaced = 0;
+  must(clean && summary_make(&(struct page){NULL, 0, 1, 100}, s, "fuzz", NULL, most, &x) == 0, "no summary");
+  must(x.n > 0 && x.n <= most && x.text[x.n - 1] == '\n', "a summary beyond its bytes, or not of whole lines");
+  must(m6_utf8_clean(x.text, x.n, clean, most, &replaced) == x.n && !replaced, "a summary that is not UTF-8");
+  free(clean);
+  free(x.text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct mach6_dump_info info;
@@ -89,11 +106,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (m6_stats_adopt(s, block, block->bytes) == 0) {
     static FILE *null;
     struct comparison c;
-    if (!null) null = fopen("/dev/null", "w");
+    if (!null) null = fopen("/dev/null", "w"), setlocale(LC_CTYPE, "C.UTF-8");
     export_json(s, null);
     export_csv(s, null, "nodes");
     export_chrome(s, null);
     export_all_stacks(s, null);
+    sum_up(s, size & 1 ? 24000 : 2000);
     if (compare(s, s, &(struct compare_options){0.01, 0.01}, &c) == 0) compare_free(&c);
   }
   mach6_stats_close(s);

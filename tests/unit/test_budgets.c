@@ -39,7 +39,9 @@ static const struct m6_snap_budget *row(const char *name)
 static int option(const char *text)
 {
   char why[512] = "";
-  int e = m6_budget_option(text, why, sizeof why);
+  int e = !strncmp(text, "dashboard.", 10) ? m6_budget_option_dashboard(text, why, sizeof why)
+          : !strncmp(text, "analysis.", 9) ? m6_budget_option_analyze(text, why, sizeof why)
+                                           : m6_budget_option(text, why, sizeof why);
   assert_true((e != 0) == (why[0] != 0));
   return e;
 }
@@ -63,13 +65,20 @@ static void the_designs_numbers(void **state)
   static const struct {
     const char *name;
     uint64_t cap;
-  } want[] = {{"session.ttl", 300000},   {"frames.retained", 32768},  {"frames.median", 120},
-              {"frames.median_min", 10}, {"heap.interval", 30000},    {"heap.pending", 1},
-              {"rings.bytes", 4194304},  {"retained.buckets", 300},   {"retained.growth", 300},
-              {"retained.stalls", 512},  {"samples.retained", 10000}, {"dump.bytes", 52428800},
-              {"samples.lite", 49},      {"samples.full", 99},        {"samples.period", 10},
-              {"kernel.ring", 4194304},  {"probe.ttl", 300000},       {"dump.object", 1048576},
-              {"overhead.memory", 5000}, {"overhead.lite", 10000},    {"overhead.full", 30000}};
+  } want[] = {{"session.ttl", 300000},     {"frames.retained", 32768},
+              {"frames.median", 120},      {"frames.median_min", 10},
+              {"heap.interval", 30000},    {"heap.pending", 1},
+              {"rings.bytes", 4194304},    {"retained.buckets", 300},
+              {"retained.growth", 300},    {"retained.stalls", 512},
+              {"samples.retained", 10000}, {"dump.bytes", 52428800},
+              {"samples.lite", 49},        {"samples.full", 99},
+              {"samples.period", 10},      {"kernel.ring", 4194304},
+              {"probe.ttl", 300000},       {"dump.object", 1048576},
+              {"dashboard.clients", 4},    {"dashboard.requests", 8},
+              {"dashboard.ttl", 300000},   {"dashboard.stored", 209715200},
+              {"overhead.memory", 5000},   {"overhead.lite", 10000},
+              {"overhead.full", 30000},    {"analysis.summary", 24000},
+              {"analysis.answer", 262144}, {"analysis.time", 15000}};
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) assert_int_equal(row(want[i].name)->cap, want[i].cap);
 }
 static void an_option_lowers_and_none_raises(void **state)
@@ -91,6 +100,45 @@ static void an_option_lowers_and_none_raises(void **state)
     snprintf(text, sizeof text, "%s=%.6f%s", r->name, (double)r->cap / f, unit[r->unit]);
     assert_int_equal(option(text), r->kind == M6_BUDGET_FIXED ? -1 : 0); /* the constant itself is no raise */
   }
+}
+/* The dashboard lowers its own, an analysis its own, a session its own; each says to whom the others are said. */
+static void what_another_process_uses_is_lowered_there(void **state)
+{
+  (void)state;
+  static int (*const ask[])(const char *text, char *why, size_t room) = {m6_budget_option, m6_budget_option_dashboard,
+                                                                         m6_budget_option_analyze};
+  static const struct {
+    const char *word, *say_to;
+  } of[] = {{"session.", "bounds a session: say it to mach6-collector"},
+            {"dashboard.", "bounds no session: say it to mach6 dashboard"},
+            {"analysis.", "bounds no session: say it to mach6 analyze"}};
+  char text[64], why[512];
+  for (int i = 0; i < M6_BUDGET_COUNT; i++) {
+    const struct m6_budget_row *r = &m6_budget_rows[i];
+    static const char *const unit[] = {"", "B", "ms", "%", "Hz"};
+    int whose = r->kind == M6_BUDGET_DASHBOARD ? 1 : r->kind == M6_BUDGET_ANALYZE ? 2 : 0;
+    for (int k = 1; k < 3; k++) assert_int_equal(whose == k, !strncmp(r->name, of[k].word, strlen(of[k].word)));
+    assert_int_equal(row(r->name)->used == M6_BUDGET_ELSEWHERE, whose != 0);
+    snprintf(text, sizeof text, "%s=%.6f%s", r->name, (double)r->cap / (r->unit == M6_UNIT_PPM ? 1e4 : 1),
+             unit[r->unit]);
+    if (r->kind == M6_BUDGET_FIXED) continue;
+    for (int k = 0; k < 3; k++) {
+      assert_int_equal(ask[k](text, why, sizeof why), k == whose ? 0 : -1);
+      if (k != whose) assert_non_null(strstr(why, of[whose].say_to));
+    }
+  }
+  for (int k = 0; k < 3; k++) { /* the names that each offers are its own */
+    assert_int_equal(ask[k]("x", why, sizeof why), -1);
+    for (int other = 0; other < 3; other++) {
+      snprintf(text, sizeof text, " %s", of[other].word);
+      assert_int_equal(strstr(why, text) != NULL, other == k);
+    }
+  }
+  assert_int_equal(m6_budget_option_dashboard("dashboard.ttl=500ms", why, sizeof why), -1);
+  assert_int_equal(m6_budget_option_analyze("analysis.summary=1999B", why, sizeof why), -1);
+  assert_int_equal(m6_budget_option_analyze("analysis.time=5s", why, sizeof why), 0);
+  assert_int_equal(m6_budget_cap(M6_BUDGET_ANALYSIS_TIME), 5000);
+  assert_int_equal(m6_budget_option_analyze("analysis.time=15s", why, sizeof why), 0);
 }
 static void what_an_option_does_not_take(void **state)
 {
@@ -413,6 +461,7 @@ int main(void)
     cmocka_unit_test(every_row_has_a_name_of_its_own_a_cap_and_words),
     cmocka_unit_test(the_designs_numbers),
     cmocka_unit_test(an_option_lowers_and_none_raises),
+    cmocka_unit_test(what_another_process_uses_is_lowered_there),
     cmocka_unit_test(what_an_option_does_not_take),
     cmocka_unit_test(a_session_begins_with_nothing_used_and_keeps_its_caps),
     cmocka_unit_test(session_ttl),

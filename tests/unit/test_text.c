@@ -1,5 +1,5 @@
 /* test_text.c - numbers and labels for people. */
-/* links: tools/mach6/text.c -lm */
+/* links: tools/mach6/text.c collector/utf8.c -lm */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "collector/utf8.h"
 #include "tools/mach6/text.h"
 
 static const struct page utf8 = {NULL, 0, 1, 100}, ascii = {NULL, 0, 0, 100};
@@ -120,6 +121,8 @@ static void labels_fill_their_columns(void **state)
            {"x\x1b[31m", "x\\x1b[31m", 0, 1},
            {"x\ny\tz\x7f", "x\\ny\\tz\\x7f", 0, 1},
            {"a\xe2\x80\xae b", "a\\u202e b", 0, 1},
+           {"cut \xe6\x97", "cut \xef\xbf\xbd\xef\xbf\xbd", 0, 1}, /* of a character that is not all there */
+           {"\xf0", "\xef\xbf\xbd", 0, 1},
            {"", "   ", 3, 1}};
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     char *got = printed(t[i].utf8 ? &utf8 : &ascii, t[i].label, t[i].columns);
@@ -139,6 +142,77 @@ static void wrapping_keeps_numbers_with_their_units(void **state)
   free(out);
 }
 
+/* A word longer than a line's buffer is not cut inside of a character, nor with a space in it. */
+static void wrapping_keeps_characters_whole(void **state)
+{
+  char word[1203], *out = NULL;
+  size_t n;
+  for (int i = 0; i < 400; i++) memcpy(word + 3 * i, "日", 3);
+  word[1200] = 0;
+  struct page p = {open_memstream(&out, &n), 0, 1, 100};
+  t_wrap(&p, 0, word);
+  fclose(p.to);
+  assert_int_equal(n, 1201);
+  assert_memory_equal(out, word, 1200);
+  free(out);
+}
+
+static void foreign_texts_are_printable(void **state)
+{
+  static const struct {
+    const char *text, *want;
+  } t[] = {{"plain\n\ttext\n", "plain\n\ttext\n"},
+           {"\x1b[31mred\x1b[0m\r\n", "\\x1b[31mred\\x1b[0m\\x0d\n"},
+           {"\xc2\x9b"
+            "2J",
+            "\\x9b2J"},
+           {"\xff\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+           {"\xe2\x80\xaetxt", "\\u202etxt"},
+           {"日本", "日本"}};
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    char *out = NULL, *again;
+    size_t n;
+    struct page p = {open_memstream(&out, &n), 0, 1, 100};
+    t_text(&p, t[i].text, strlen(t[i].text));
+    fclose(p.to);
+    assert_string_equal(out, t[i].want);
+    free(out);
+    /* So it is when it stands across the pieces in which it is read. */
+    for (int before = 500; before < 515; before++) {
+      again = malloc(600);
+      memset(again, 'x', (size_t)before);
+      strcpy(again + before, t[i].text);
+      p.to = open_memstream(&out, &n);
+      t_text(&p, again, strlen(again));
+      fclose(p.to);
+      assert_string_equal(out + before, t[i].want);
+      free(out);
+      free(again);
+    }
+  }
+}
+
+static void a_cut_character_goes(void **state)
+{
+  static const struct {
+    const char *text;
+    size_t n, want;
+  } t[] = {{"", 0, 0},
+           {"abc", 3, 3},
+           {"a\xc3\xa9", 2, 1},
+           {"a\xc3\xa9", 3, 3},
+           {"\xe0\xa0\x80", 2, 0},
+           {"\xf0\x9f\x98\x80", 3, 0},
+           {"\xf0\x9f\x98\x80", 4, 4},
+           {"\xf4\x8f", 2, 0},
+           {"\xed\x9f", 2, 0},
+           {"\xed\xa0", 2, 2} /* no character begins so */,
+           {"\x80\x80\x80\x80", 4, 4},
+           {"a\xff", 2, 2},
+           {"\xc3", 1, 0}};
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) assert_int_equal(m6_utf8_whole(t[i].text, t[i].n), t[i].want);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {cmocka_unit_test(times),
@@ -146,7 +220,10 @@ int main(void)
                                      cmocka_unit_test(counts),
                                      cmocka_unit_test(wide_lines_are_folded),
                                      cmocka_unit_test(labels_fill_their_columns),
-                                     cmocka_unit_test(wrapping_keeps_numbers_with_their_units)};
+                                     cmocka_unit_test(wrapping_keeps_numbers_with_their_units),
+                                     cmocka_unit_test(wrapping_keeps_characters_whole),
+                                     cmocka_unit_test(foreign_texts_are_printable),
+                                     cmocka_unit_test(a_cut_character_goes)};
   if (!setlocale(LC_CTYPE, "C.UTF-8")) return 99;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,21 @@ static void lost(const struct page *p, const struct m6_snapshot *s)
 
 #define IN_PRESENT_LEAST 0.0005 /* mach6_frame() presents nothing, and takes no time to speak of */
 
+/* From the histogram, the middle of a bucket; s. NaN when it is empty. */
+static double interval_p10(const struct m6_snapshot *s)
+{
+  uint64_t all = 0, seen = 0;
+  for (uint32_t b = 0; b < M6_HIST_BUCKETS; b++) all += s->histogram[b];
+  for (uint32_t b = 0; b < M6_HIST_BUCKETS; b++) {
+    seen += s->histogram[b];
+    if (seen == 0 || seen * 10 < all) continue;
+    uint32_t above = b < M6_HIST_SUB ? 0 : b / M6_HIST_SUB - 1; /* octaves above those that have a bucket for each ns */
+    double low = b < M6_HIST_SUB ? b : M6_HIST_SUB + b % M6_HIST_SUB;
+    return ldexp(low + (above ? 0.5 : 0), (int)above) / 1e9;
+  }
+  return NAN;
+}
+
 static void frames(const struct page *p, const mach6_stats *h, int parts)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
@@ -123,8 +138,9 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
     t_wrap(p, 2, "Too few of them for frame times.");
     return;
   }
-  fprintf(p->to, "  %s%s frames/s%s; frame time p50 %s%s%s", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p),
-          ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
+  fprintf(p->to, "  %s%s frames/s%s; frame time ", ink(p, INK_BOLD), t_number(s->fps), NO_INK(p));
+  if (parts & REPORT_SUMMARY && isfinite(interval_p10(s))) fprintf(p->to, "p10 %s, ", t_time(p, interval_p10(s)));
+  fprintf(p->to, "p50 %s%s%s", ink(p, INK_BOLD), t_time(p, (double)s->interval_p50 / 1e9), NO_INK(p));
   fprintf(p->to, ", p90 %s, p99 %s, longest %s\n", t_time(p, (double)s->interval_p90 / 1e9),
           t_time(p, (double)s->interval_p99 / 1e9), t_time(p, (double)s->interval_max / 1e9));
   double in_present = m6_snap_in_present(s);
@@ -136,7 +152,7 @@ static void frames(const struct page *p, const mach6_stats *h, int parts)
     if (isfinite(s->low_01pct_fps)) fprintf(p->to, ", slowest 0.1 %%: %s frames/s", t_number(s->low_01pct_fps));
     fputc('\n', p->to);
   }
-  if (!(parts & REPORT_LIVE)) report_picture(p, h);
+  if (!(parts & (REPORT_LIVE | REPORT_SUMMARY))) report_picture(p, h);
 }
 
 #define CAUSE_SHARE 20 /* a cause is worth a word from one twentieth of its frame on */
@@ -364,26 +380,40 @@ static void cost(const struct page *p, const struct m6_snapshot *s)
   t_wrap(p, 2, text);
 }
 
-static void all_parts(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
+void report_part(const struct page *p, const mach6_stats *h, enum report_part part, int parts, const char *how_it_ended)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
   char why[512];
-  title(p, s, how_it_ended);
-  lost(p, s);
-  if (m6_stats_not_whole(h, why, sizeof why)) t_wrap(p, 2, why);
-  frames(p, h, parts);
-  report_tree(p, h);
-  spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
-  not_judged(p, s);
-  books(p, h);
-  report_chain(p, s);
-  allocations(p, h);
-  report_kernel(p, h);
-  report_sites(p, h, parts);
-  doubts(p, s);
-  cost(p, s);
-  report_governor(p, s);
-  report_budgets(p, s, parts & REPORT_LIVE);
+  switch (part) {
+  case REPORT_TITLE:
+    title(p, s, how_it_ended);
+    lost(p, s);
+    if (m6_stats_not_whole(h, why, sizeof why)) t_wrap(p, 2, why);
+    break;
+  case REPORT_FRAMES: frames(p, h, parts); break;
+  case REPORT_TREE: report_tree(p, h); break;
+  case REPORT_SPIKES:
+    spikes(p, h, parts & REPORT_LIVE ? 2 : 5);
+    not_judged(p, s);
+    break;
+  case REPORT_MEMORY: books(p, h); break;
+  case REPORT_CHAIN: report_chain(p, s); break;
+  case REPORT_ALLOCATIONS: allocations(p, h); break;
+  case REPORT_KERNEL: report_kernel(p, h); break;
+  case REPORT_SITES: report_sites(p, h, parts); break;
+  case REPORT_DOUBTS: doubts(p, s); break;
+  case REPORT_COST:
+    cost(p, s);
+    report_governor(p, s);
+    break;
+  case REPORT_BUDGETS: report_budgets(p, s, parts & REPORT_LIVE); break;
+  case REPORT_PART_COUNT: break;
+  }
+}
+
+static void all_parts(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)
+{
+  for (int i = 0; i < REPORT_PART_COUNT; i++) report_part(p, h, (enum report_part)i, parts, how_it_ended);
 }
 
 void report(const struct page *p, const mach6_stats *h, int parts, const char *how_it_ended)

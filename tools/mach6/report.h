@@ -7,10 +7,29 @@
 
 enum report_parts {
   REPORT_ALL = 0,
-  REPORT_LIVE = 1
-}; /* LIVE: what `mach6 stat` shows, without the picture and the spikes' table */
+  REPORT_LIVE = 1,   /* what `mach6 stat` shows, without the picture and the spikes' table */
+  REPORT_SUMMARY = 2 /* what `mach6 analyze` takes: without the picture, with a p10 */
+};
 
 void report(const struct page *p, const mach6_stats *s, int parts, const char *how_it_ended);
+/* One part of it, in lines as wide as they are; t_fold makes them fit. A part that has nothing to say writes nothing. */
+enum report_part {
+  REPORT_TITLE,
+  REPORT_FRAMES,
+  REPORT_TREE,
+  REPORT_SPIKES,
+  REPORT_MEMORY,
+  REPORT_CHAIN,
+  REPORT_ALLOCATIONS,
+  REPORT_KERNEL,
+  REPORT_SITES,
+  REPORT_DOUBTS,
+  REPORT_COST,
+  REPORT_BUDGETS,
+  REPORT_PART_COUNT
+};
+void report_part(const struct page *p, const mach6_stats *s, enum report_part part, int parts,
+                 const char *how_it_ended);
 /* tree.c: time and memory by scope. */
 void report_tree(const struct page *p, const mach6_stats *s);
 /* picture.c: frame times from the first present to the last. */

@@ -122,7 +122,13 @@ void report_budgets(const struct page *p, const struct m6_snapshot *s, int all)
       report_heading(p, all ? "Budgets" : "Budgets that were overrun");
       fprintf(p->to, "  %s%-22s %12s %12s %10s%s\n", ink(p, INK_DIM), "", "used", "cap", "overruns", NO_INK(p));
     }
-    fprintf(p->to, "  %-22s %12s", b->name, amount(p, b->used, b->unit));
+    int elsewhere = b->used == M6_BUDGET_ELSEWHERE;
+    fprintf(p->to, "  %-22s %12s", b->name, elsewhere ? "-" : amount(p, b->used, b->unit));
+    if (elsewhere) {
+      fprintf(p->to, " %12s %10s  in %s\n", amount(p, b->cap, b->unit), "-",
+              strncmp(b->name, "analysis.", 9) ? "the dashboard's page" : "mach6 analyze");
+      continue;
+    }
     fprintf(p->to, " %12s %s%10s%s%s\n", amount(p, b->cap, b->unit), b->overruns ? ink(p, INK_WARN) : "",
             t_count(b->overruns), b->overruns ? NO_INK(p) : "", b->floor ? "  at least" : "");
   }

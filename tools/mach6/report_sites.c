@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../../collector/stats_sites.h"
+#include "../../collector/utf8.h"
 #include "report.h"
 
 #define LINES 40
@@ -58,7 +59,7 @@ static void label(const struct page *p, const char *text, int n)
 static void shortened(const struct page *p, const struct m6_site_line *l)
 {
   int n = l->function_bytes;
-  label(p, l->function, n > 120 ? 120 : n);
+  label(p, l->function, n > 120 ? (int)m6_utf8_whole(l->function, 120) : n);
   if (n > 120) fputs("...", p->to);
 }
 

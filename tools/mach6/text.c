@@ -1,4 +1,4 @@
-/* text.c - see text.h. Calls libc only. */
+/* text.c - see text.h. Calls libc, and collector/utf8.h. */
 #include <ctype.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "../../collector/utf8.h"
 #include "text.h"
 
 static int utf8;
@@ -135,17 +136,21 @@ const char *t_short(double v)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-/* Decodes one character of UTF-8 that has been checked; its length in *n. */
+#define NO_CHARACTER 0xfffdu
+
+/* Decodes one character of UTF-8 that has been checked, but may have been cut; its length in *n. What is no character is one byte. */
 static uint32_t decode(const unsigned char *s, int *n)
 {
-  if (s[0] < 0x80) return *n = 1, s[0];
-  if (s[0] < 0xe0) return *n = s[1] ? 2 : 1, (uint32_t)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
-  if (s[0] < 0xf0) {
-    *n = 3;
-    return (uint32_t)(s[0] & 0x0f) << 12 | (uint32_t)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+  int more = s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 1 : s[0] < 0xf0 ? 2 : 3;
+  uint32_t c = more ? s[0] & (0x3fu >> more) : s[0];
+  *n = 1;
+  if (s[0] >= 0x80 && s[0] < 0xc0) return NO_CHARACTER;
+  for (int i = 1; i <= more; i++) {
+    if ((s[i] & 0xc0) != 0x80) return NO_CHARACTER; /* the text's end, at the latest */
+    c = c << 6 | (s[i] & 0x3f);
   }
-  *n = 4;
-  return (uint32_t)(s[0] & 7) << 18 | (uint32_t)(s[1] & 0x3f) << 12 | (uint32_t)(s[2] & 0x3f) << 6 | (s[3] & 0x3f);
+  *n = 1 + more;
+  return c;
 }
 
 /* Characters that steer a terminal or turn its text around are shown as what they are. */
@@ -162,7 +167,7 @@ static int glyph(const struct page *p, const unsigned char *s, int *used, char *
   if (c == '\n' || c == '\t') return snprintf(out, 16, c == '\n' ? "\\n" : "\\t");
   if (steers(c)) return snprintf(out, 16, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
   if (c < 0x80) return out[0] = (char)c, out[1] = 0, 1;
-  int columns = p->utf8 ? wcwidth((wchar_t)c) : -1;
+  int columns = p->utf8 && !(c == NO_CHARACTER && *used == 1) ? wcwidth((wchar_t)c) : -1;
   if (columns < 0) return snprintf(out, 16, p->utf8 ? "\xef\xbf\xbd" : "?"), 1;
   memcpy(out, s, (size_t)*used);
   out[*used] = 0;
@@ -195,6 +200,25 @@ void t_label(const struct page *p, const char *label, int columns)
   if (columns > at) fprintf(p->to, "%*s", columns - at, "");
 }
 
+void t_text(const struct page *p, const char *text, size_t bytes)
+{
+  char clean[3 * 512 + 1], out[16];
+  for (size_t at = 0; at < bytes;) {
+    /* Up to a newline or a few hundred bytes, but not into a character. */
+    const char *end = memchr(text + at, '\n', bytes - at);
+    size_t n = end ? (size_t)(end - text) - at + 1 : bytes - at;
+    if (n > 512) n = m6_utf8_whole(text + at, 512);
+    int replaced = 0, used;
+    clean[m6_utf8_clean(text + at, n, clean, sizeof clean - 1, &replaced)] = 0;
+    at += n;
+    for (const unsigned char *s = (const unsigned char *)clean; *s; s += used) {
+      glyph(p, s, &used, out);
+      if (*s == '\n' || *s == '\t') fputc(*s, p->to);
+      else fputs(out, p->to);
+    }
+  }
+}
+
 void t_wrap(const struct page *p, int indent, const char *text)
 {
   int at = indent, space = 0;
@@ -204,7 +228,8 @@ void t_wrap(const struct page *p, int indent, const char *text)
     int n = (int)strcspn(text, " ");
     while (n && isdigit((unsigned char)text[n - 1]) && text[n] == ' ')
       n += 1 + (int)strcspn(text + n + 1, " "); /* 12 ms */
-    if (n > (int)sizeof word - 1) n = (int)sizeof word - 1;
+    int cut = n > (int)sizeof word - 1;         /* what goes on behind it is no word of its own */
+    if (cut) n = (int)m6_utf8_whole(text, sizeof word - 1);
     memcpy(word, text, (size_t)n);
     word[n] = 0;
     int w = t_columns(p, word);
@@ -216,7 +241,7 @@ void t_wrap(const struct page *p, int indent, const char *text)
     if (space) fputc(' ', p->to), at++;
     fputs(word, p->to);
     at += w;
-    space = 1;
+    space = !cut;
     text += n;
     while (*text == ' ') text++;
   }
