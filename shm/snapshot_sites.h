@@ -52,6 +52,13 @@ struct m6_snap_sites {
   uint64_t maps, maps_dropped; /* calls; of these, without a record */
   uint64_t maps_dropped_bytes; /* of those without */
   double maps_made, maps_live; /* bytes of those with one */
+  uint64_t unmaps_dropped;     /* ends of ranges, of munmap, mremap and the break, without a record */
+  uint64_t unmaps_dropped_bytes;
+  double maps_untracked; /* bytes whose end will not be known: there was no room for so many ranges */
+  /* Where nothing is dropped, maps_live = the books' `mapped` + these two - maps_untracked, exactly. */
+  int64_t unmapped_elsewhere; /* bytes that went, and that no call of this session had mapped */
+  int64_t
+    placed_elsewhere; /* bytes that were mapped at an address of the caller's (MAP_FIXED), where no such call had mapped any */
 };
 
 _Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 10 * 8, "size must not change within a version");
