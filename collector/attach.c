@@ -160,7 +160,7 @@ static void stop(void *arg)
   struct m6_image *i = &a->image;
   uint64_t from = m6_monotonic_ns();
   struct m6_drained got;
-  struct m6_control now = {0, 0, 0, 0, 0};
+  struct m6_control now = {.state = 0};
   m6_control_off(i, 0);
   while (m6_image_alive(i) && m6_control_read(i, &now) == 0 && now.state == M6_COLLECTING &&
          ms_since(from) < M6_OFF_MS) {

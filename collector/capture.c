@@ -111,6 +111,7 @@ void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before)
   c->start_mono_ns = before->now_mono_ns > ago ? before->now_mono_ns - ago : before->now_mono_ns;
   c->started_unix_ns = before->started_unix_ns + (c->start_mono_ns - before->start_mono_ns);
   c->main_stream = before->main_stream;
+  c->maps = before->maps;
   for (uint32_t i = 0; i < M6_RINGS; i++) {
     c->rings[i].at = before->rings[i].at;
     c->rings[i].seen = before->rings[i].seen;

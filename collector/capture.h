@@ -78,6 +78,8 @@ struct m6_capture {
   struct m6_frames frames;
   struct m6_retained retained;
   struct m6_ring rings[M6_RINGS];
+  struct m6_ring maps; /* the mappings' ring; without a thread */
+  uint64_t maps_hole_ns;
   struct m6_thread *presenter; /* who made the main stream's last present; lives in a ring or in `tails` */
   struct m6_thread *tails;     /* presenters that ended: their last scopes belong to a frame, or to shutdown */
   int main_stream;             /* -1: nobody presented yet */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shm/sites.h"
 #include "bounds.h"
 #include "site_side.h"
 
@@ -26,6 +27,7 @@ static void read_control(void *arg)
   c->control->state = m6_observe(&h->state);
   c->control->end_reason = m6_peek(&h->end_reason);
   c->control->rings_used = m6_peek(&h->rings_used);
+  c->control->sites_used = m6_peek(&h->sites_used);
   c->control->sessions_started = m6_peek(&h->sessions_started);
   c->control->sessions_allowed = m6_peek(&h->sessions_allowed);
 }
@@ -60,6 +62,10 @@ static void turn_on(void *arg)
     for (uint32_t r = 0; r < M6_RINGS && r < m6_peek(&h->rings_used); r++) {
       struct m6_ring_head *head = m6_segment_ring(i->segment, r);
       m6_ring_release(head, m6_observe(&head->claimed));
+    }
+    if (m6_observe(&h->sites_used)) {
+      struct m6_ring_head *maps = &m6_site_head(i->segment)->maps_ring;
+      m6_ring_release(maps, m6_observe(&maps->claimed));
     }
     if (++i->session == 0) i->session = 1;
     m6_poke(&h->session, i->session);
@@ -179,7 +185,7 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   m6_kernel_poll(i->kernel); /* before the rings: every record that a sample is compared with is there then */
   if (m6_control_read(i, &now) != 0) return -1;
   if (i->capture == NULL) {
-    if (now.state == M6_INERT || now.rings_used == 0) return 0;
+    if (now.state == M6_INERT || (now.rings_used == 0 && now.sites_used == 0)) return 0;
     int e = m6_image_capture(i);
     if (e == EFAULT) return -1;
     if (e) return 0; /* no memory now: its rings fill up, and it is tried again */

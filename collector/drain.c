@@ -2,13 +2,16 @@
  *
  * Promise: every committed record is taken once, in its ring's order; one that was claimed and never committed is
  * passed after M6_HOLE_PATIENCE polls and counted. A ring whose indices make no sense is put right and counted. A pass
- * takes at most two laps of a ring, so that no producer keeps the others waiting. The segment is foreign: geometry
+ * takes at most two laps of a ring, so that no producer keeps the others waiting. In the mappings' ring a hole is passed after MAPS_HOLE_MS.
+ * The segment is foreign: geometry
  * comes from layout.h, each record is copied before it is looked at, a frame's four at once.
  */
 #include <stddef.h>
 
+#include "../shm/sites.h"
 #include "capture.h"
 
+#define MAPS_HOLE_MS 1000u /* a thread may be without a processor for so long between claim and commit */
 #define RELEASE_EVERY 256u /* records, so that a full ring gets room early */
 
 static int later_committed(struct m6_ring_head *head, struct m6_record *records, uint32_t capacity, uint64_t at,
@@ -173,6 +176,42 @@ static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t 
   return taken;
 }
 
+/* The mappings' ring. It has many producers, so what was claimed after a hole says nothing of who left it: only time does. */
+static uint64_t drain_maps(struct m6_capture *c, int dead, uint32_t *fullest)
+{
+  struct m6_ring *r = &c->maps;
+  if (!m6_observe(&m6_segment_header(c->segment)->sites_used)) return 0;
+  struct m6_ring_head *head = &m6_site_head(c->segment)->maps_ring;
+  struct m6_record *records = m6_site_maps(c->segment), got = {0};
+  if (!r->seen) {
+    r->at = m6_peek(&head->consumed);
+    r->seen = 1;
+  }
+  uint64_t waiting = m6_observe(&head->claimed) - r->at, taken = 0;
+  if (waiting == 0) return 0;
+  if (waiting > M6_MAPS_RECORDS) {
+    c->bad++;
+    r->at += waiting;
+    waiting = 0;
+  }
+  uint32_t percent = (uint32_t)waiting * 100 / M6_MAPS_RECORDS;
+  if (percent > *fullest) *fullest = percent;
+  for (; taken < waiting; taken++, r->at++) {
+    enum m6_ring_read is = m6_ring_read(head, records, M6_MAPS_RECORDS, r->at, &got);
+    unsigned type = m6_word_type(got.word);
+    if (is == M6_RING_RECORD && type != M6_REC_MAP && type != M6_REC_UNMAP) c->bad++;
+    else if (is == M6_RING_RECORD && c->sites.take) c->sites.take(c->sites.arg, c, &got);
+    if (is == M6_RING_RECORD) continue;
+    uint64_t now = m6_monotonic_ns();
+    if (r->hole_at != r->at || c->maps_hole_ns == 0) r->hole_at = r->at, c->maps_hole_ns = now;
+    if (!dead && now - c->maps_hole_ns < MAPS_HOLE_MS * 1000000ull) break;
+    c->maps_hole_ns = 0;
+    c->holes++;
+  }
+  m6_ring_release(head, r->at);
+  return taken;
+}
+
 struct m6_drained m6_capture_drain(struct m6_capture *c, int dead)
 {
   struct m6_drained d = {0, 0};
@@ -180,6 +219,7 @@ struct m6_drained m6_capture_drain(struct m6_capture *c, int dead)
   uint32_t used = m6_observe(&m6_segment_header(c->segment)->rings_used);
   if (used > M6_RINGS) used = M6_RINGS;
   for (uint32_t i = 0; i < used; i++) d.records += drain_ring(c, i, dead, &d.fullest);
+  d.records += drain_maps(c, dead, &d.fullest);
   m6_books_poll(&c->books, dead);
   c->records += d.records;
   return d;

@@ -46,17 +46,20 @@ static json_t *row(const struct m6_snapshot *s, const struct m6_snap_site *r, co
   return o;
 }
 
-/* What the program maps itself: every call, so what was made is no estimate. What lives is exact by the books alone
- * (exact_live_bytes): a call's mapping counts until its first page is given back, whatever goes of the rest. */
+/* What the program maps itself: every call, and every end, so where nothing was dropped nothing is an estimate. */
 static json_t *mapped(const struct m6_snapshot *s)
 {
   const struct m6_snap_sites *h = &s->sites;
   json_t *rows = json_array();
   for (uint32_t i = 0; i < h->map_count; i++) json_array_append_new(rows, row(s, &m6_snap_site_maps(s)[i], "mapped"));
-  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps), "dropped",
-                   m6_json_u64(h->maps_dropped), "dropped_bytes", m6_json_u64(h->maps_dropped_bytes), "sites",
-                   m6_json_u64(h->map_sites), "made_bytes", m6_json_real(h->maps_made), "live_bytes",
-                   m6_json_real(h->maps_live), "exact_live_bytes", json_integer(s->mapped), "rows", rows);
+  return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls", m6_json_u64(h->maps),
+                   "dropped", m6_json_u64(h->maps_dropped), "dropped_bytes", m6_json_u64(h->maps_dropped_bytes),
+                   "sites", m6_json_u64(h->map_sites), "made_bytes", m6_json_real(h->maps_made), "live_bytes",
+                   m6_json_real(h->maps_live), "exact_live_bytes", json_integer(s->mapped), "ends_dropped",
+                   m6_json_u64(h->unmaps_dropped), "ends_dropped_bytes", m6_json_u64(h->unmaps_dropped_bytes),
+                   "untracked_bytes", m6_json_real(h->maps_untracked), "unmapped_elsewhere_bytes",
+                   json_integer(h->unmapped_elsewhere), "placed_elsewhere_bytes", json_integer(h->placed_elsewhere),
+                   "rows", rows);
 }
 
 json_t *m6_payload_modules(const struct m6_snapshot *s)

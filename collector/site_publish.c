@@ -10,6 +10,7 @@
 /* The one place where what is missing widens an interval (sites.h): what found no room, of whichever site, and of every sum. */
 struct missing {
   struct m6_site_sum lost, in_frames;
+  double ends; /* bytes that may have gone, of whichever site */
 };
 static struct missing missing_of(uint64_t bytes, uint32_t interval, uint64_t presents)
 {
@@ -106,6 +107,7 @@ static struct m6_snap_site row_of(const struct m6_sites *s, const struct missing
   struct m6_snap_amount peak = peak_of(site->peak, site->peak_variance, m, &site->untracked);
   row.peak_low = peak.low;
   row.peak_high = peak.high;
+  if (m->ends > 0) row.live.low = row.live.low > m->ends ? row.live.low - m->ends : 0;
   struct m6_site_growth g = m6_sites_growth(s, site);
   row.growth = g.per;
   row.growth_error = g.error;
@@ -208,11 +210,17 @@ uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_s
   struct m6_site_counts n = m6_site_side_counts(side);
   struct m6_snap_sites *to = &snap->sites;
   struct missing m = missing_of(n.maps_dropped_bytes, 1, snap->presents);
+  m.ends = (double)n.unmaps_dropped_bytes;
   to->map_sites = s->count - 1;
   to->maps = n.maps;
   to->maps_dropped = n.maps_dropped;
   to->maps_dropped_bytes = n.maps_dropped_bytes;
   to->maps_made = s->made.bytes;
   to->maps_live = s->live.bytes;
+  to->unmaps_dropped = n.unmaps_dropped;
+  to->unmaps_dropped_bytes = n.unmaps_dropped_bytes;
+  to->maps_untracked = s->untracked.bytes;
+  to->unmapped_elsewhere = n.unmapped_elsewhere;
+  to->placed_elsewhere = n.placed_elsewhere;
   return to->map_count = put_rows(side, s, c, snap, &m, M6_SITE_MAPS_SHOWN, rows, text);
 }

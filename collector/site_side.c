@@ -6,6 +6,7 @@
 
 #include "../shm/sites.h"
 #include "kernel_samples.h"
+#include "map_ranges.h"
 
 #define QUEUE_MAX 32768u
 #define REFRESH_MS 10u /* maps are read so often at most */
@@ -15,10 +16,11 @@
 #define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
 #define WORK_EVERY_MS 1u   /* the same where every allocation is a sample */
 
+enum what { BORN, DIED, MAPPED, UNMAPPED };
 struct queued {
-  uint64_t key, bytes;
+  uint64_t key, bytes, clock; /* of mappings: their address, and when */
   uint32_t frame, interval, scope, flags;
-  uint32_t death;
+  uint32_t what;
   uint32_t stack_at, words; /* in the buffer; 0xffffffff: none */
   struct m6_user_state state;
 };
@@ -29,6 +31,8 @@ struct m6_site_side {
   uint32_t known_loads; /* dlopens before the mappings were last read */
   uint32_t useless;     /* refreshes in a row that found nothing new */
   struct m6_sites sites, maps;
+  struct m6_map_ranges *ranges;
+  uint64_t map_key; /* the last one's */
   struct m6_site_shown shown_sites, shown_maps;
   struct m6_site_counts counts, base;
   int based;
@@ -57,7 +61,8 @@ struct m6_site_side *m6_site_side_open(pid_t pid)
   int e = m6_sites_init(&s->sites);
   e |= m6_sites_init(&s->maps);
   e |= m6_site_stacks_init(&s->stacks);
-  if (!e && s->queue && s->buffer && (s->names = m6_site_names_open(&s->stacks))) return s;
+  s->ranges = m6_map_ranges_open();
+  if (!e && s->queue && s->buffer && s->ranges && (s->names = m6_site_names_open(&s->stacks))) return s;
   m6_site_side_close(s);
   return NULL;
 }
@@ -68,6 +73,7 @@ void m6_site_side_close(struct m6_site_side *s)
   m6_site_names_close(s->names);
   m6_sites_close(&s->sites);
   m6_sites_close(&s->maps);
+  m6_map_ranges_close(s->ranges);
   m6_site_stacks_free(&s->stacks);
   free(s->queue);
   free(s->buffer);
@@ -126,39 +132,53 @@ static int unpack(struct m6_site_side *s, struct queued *q)
   return 1;
 }
 
+/* What a record says; where its stack lies. */
+static struct queued read_record(const struct m6_record *r, uint32_t *granules)
+{
+  struct queued q = {.stack_at = UINT32_MAX, .flags = m6_word_flags(r->word)};
+  q.scope = q.flags & M6_SITE_SCOPED ? m6_word_label(r->word) : M6_SITE_NO_SCOPE;
+  unsigned type = m6_word_type(r->word);
+  *granules = 0;
+  if (type == M6_REC_FREE) {
+    q.what = DIED;
+    q.key = r->live;
+    q.frame = (uint32_t)r->count;
+  } else if (type == M6_REC_SITE) {
+    q.what = BORN;
+    q.key = r->clock;
+    q.bytes = r->live & ((1ull << 48) - 1);
+    q.frame = (uint32_t)(r->count >> 32);
+    q.interval = (uint32_t)r->count;
+    *granules = (uint32_t)(r->live >> 48);
+  } else {
+    struct m6_map_range m = m6_map_range(r->live, r->count);
+    q.what = type == M6_REC_MAP ? MAPPED : UNMAPPED;
+    q.key = m.address;
+    q.bytes = m.bytes;
+    q.frame = m.frame;
+    q.clock = r->clock;
+    q.interval = 1;
+    if (type == M6_REC_MAP) *granules = m.granules;
+  }
+  return q;
+}
+
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r)
 {
   struct m6_site_side *s = side;
-  int death = m6_word_type(r->word) == M6_REC_FREE;
-  uint32_t granules = 0, first = 0;
-  if (!death) {
-    first = m6_word_depth(r->word);
-    granules = (uint32_t)(r->live >> 48);
-    if (first > M6_STACK_GRANULES || granules > M6_STACK_GRANULES - first + 1 || granules > 64) {
-      c->bad++;
-      first = granules = 0;
-    }
-  }
+  uint32_t granules, first = m6_word_depth(r->word);
   if (s->queued == QUEUE_MAX) m6_site_side_finish(s, c);
   struct queued *q = &s->queue[s->queued++];
-  *q = (struct queued){.death = (uint32_t)death, .stack_at = UINT32_MAX};
-  if (death) {
-    q->key = r->live;
-    q->frame = (uint32_t)r->count;
+  *q = read_record(r, &granules);
+  if (!first || !granules) return;
+  if (first > M6_STACK_GRANULES || granules > M6_STACK_GRANULES - first + 1 || granules > 64) {
+    c->bad++;
     return;
   }
-  q->key = r->clock;
-  q->bytes = r->live & ((1ull << 48) - 1);
-  q->frame = (uint32_t)(r->count >> 32);
-  q->interval = (uint32_t)r->count;
-  q->flags = m6_word_flags(r->word);
-  q->scope = q->flags & M6_SITE_SCOPED ? m6_word_label(r->word) : M6_SITE_NO_SCOPE;
-  if (first && granules) {
-    copy_stack(s, c->segment, first - 1, granules, q);
-    for (uint32_t i = 0; i < granules; i++) s->age[first - 1 + i] = 0;
-    give_back(c->segment, first - 1, granules);
-    s->granules += granules;
-  }
+  copy_stack(s, c->segment, first - 1, granules, q);
+  for (uint32_t i = 0; i < granules; i++) s->age[first - 1 + i] = 0;
+  give_back(c->segment, first - 1, granules);
+  s->granules += granules;
 }
 
 static int in_table(void *table, uint64_t key)
@@ -194,6 +214,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   is.maps_dropped = m6_peek(&h->maps_dropped);
   is.dropped_bytes = m6_peek(&h->dropped_bytes);
   is.maps_dropped_bytes = m6_peek(&h->maps_dropped_bytes);
+  is.unmaps_dropped = m6_peek(&h->unmaps_dropped);
+  is.unmaps_dropped_bytes = m6_peek(&h->unmaps_dropped_bytes);
   if (!s->based) {
     s->based = 1;
     if (m6_peek(&m6_segment_header(c->segment)->sessions_started) > 1) s->base = is;
@@ -205,12 +227,13 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.maps_dropped = is.maps_dropped - s->base.maps_dropped;
   s->counts.dropped_bytes = is.dropped_bytes - s->base.dropped_bytes;
   s->counts.maps_dropped_bytes = is.maps_dropped_bytes - s->base.maps_dropped_bytes;
+  s->counts.unmaps_dropped = is.unmaps_dropped - s->base.unmaps_dropped;
+  s->counts.unmaps_dropped_bytes = is.unmaps_dropped_bytes - s->base.unmaps_dropped_bytes;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
-  uint64_t lost = s->counts.deaths_lost + s->sites.early_lost + s->maps.early_lost;
+  uint64_t lost = s->counts.deaths_lost + s->sites.early_lost;
   if (s->queued == 0 && (lost != s->deaths_checked || rest)) {
     s->deaths_checked = lost;
     m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
-    m6_sites_check(&s->maps, in_table, m6_site_table(c->segment));
   }
   if (now - s->looked_ns < 1000000000u) return;
   s->looked_ns = now;
@@ -295,25 +318,57 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   return number;
 }
 
+struct mapping { /* that is worked on */
+  struct m6_site_side *s;
+  uint64_t key; /* 0: an end */
+  uint32_t frame;
+  uint64_t taken, own[3]; /* bytes of all, and of its own, by why */
+};
+static void lost(void *arg, uint64_t key, uint64_t bytes, enum m6_map_loss why)
+{
+  struct mapping *m = arg;
+  if (why != M6_MAP_NO_ROOM) m->taken += bytes;
+  if (key == m->key) m->own[why] += bytes; /* it is not made yet */
+  else if (why == M6_MAP_NO_ROOM) m6_sites_untrack(&m->s->maps, key, bytes);
+  else m6_sites_shrank(&m->s->maps, key, bytes, m->frame);
+}
+
+/* The books count what is mapped, and what goes, whosever it was; less what a mapping at an address of the caller's replaces. The sites
+ * have what was mapped in the session. So they differ by what went that no site had, and by what was placed where none was. */
+static void work_on_mapping(struct m6_site_side *s, const struct queued *q, struct m6_site_sample *a)
+{
+  struct mapping m = {.s = s, .key = q->what == MAPPED ? ++s->map_key : 0, .frame = a->frame};
+  const struct m6_map_event e = {.start = q->key, .end = q->key + q->bytes, .clock = q->clock, .key = m.key};
+  m6_map_ranges_apply(s->ranges, &e, lost, &m);
+  int64_t others = (int64_t)(q->bytes - m.taken);
+  if (q->what == UNMAPPED) {
+    s->counts.unmapped_elsewhere += others;
+    return;
+  }
+  if (q->flags & M6_SITE_PLACED) s->counts.placed_elsewhere += others;
+  else s->counts.unmapped_elsewhere -= (int64_t)m.taken; /* its end is still to come */
+  a->key = m.key;
+  a->untracked = 0;
+  m6_sites_made(&s->maps, a);
+  if (m.own[M6_MAP_REPLACED]) m6_sites_shrank(&s->maps, m.key, m.own[M6_MAP_REPLACED], a->frame);
+  if (m.own[M6_MAP_NO_ROOM]) m6_sites_untrack(&s->maps, m.key, m.own[M6_MAP_NO_ROOM]);
+}
+
 static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
 {
   uint32_t frame = q->frame - (uint32_t)base;
   if (frame > UINT32_MAX / 2) frame = 0;
-  int mapping = m6_site_is_mapping(q->key);
-  struct m6_sites *to = mapping ? &s->maps : &s->sites;
-  if (q->death) {
-    m6_sites_died(to, q->key, frame);
-    return;
-  }
   struct m6_site_sample a = {.key = q->key,
                              .bytes = q->bytes,
                              .interval = q->interval,
                              .frame = frame,
                              .scope = q->scope,
                              .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
-  a.stack = stack_of(s, q, &a.code);
-  m6_sites_made(to, &a);
-  if (mapping) return;
+  if (q->what == BORN || q->what == MAPPED) a.stack = stack_of(s, q, &a.code);
+  if (q->what == DIED) m6_sites_died(&s->sites, q->key, frame);
+  else if (q->what != BORN) work_on_mapping(s, q, &a);
+  if (q->what != BORN) return;
+  m6_sites_made(&s->sites, &a);
   double p = m6_site_probability(a.bytes, a.interval);
   struct m6_site_stacked *k = s->stacks.list[a.stack];
   k->samples++;
@@ -329,7 +384,7 @@ static void keep_rest(struct m6_site_side *s)
   for (uint32_t i = 0; i < rest; i++) {
     const struct queued *q = &s->queue[i];
     if (q->stack_at < from) from = q->stack_at;
-    news |= !q->death && is_news(s, q->flags >> M6_SITE_LOADS_SHIFT);
+    news |= (q->what == BORN || q->what == MAPPED) && is_news(s, q->flags >> M6_SITE_LOADS_SHIFT);
   }
   memmove(s->buffer, s->buffer + from, s->buffered - from);
   for (uint32_t i = 0; i < rest; i++)

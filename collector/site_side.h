@@ -25,6 +25,8 @@ struct m6_site_counts {                   /* of stacks */
   uint64_t dropped, deaths_lost, samples; /* of the shim, since the session's start */
   uint64_t maps, maps_dropped;
   uint64_t dropped_bytes, maps_dropped_bytes; /* what those stand for, at most */
+  uint64_t unmaps_dropped, unmaps_dropped_bytes;
+  int64_t unmapped_elsewhere, placed_elsewhere; /* bytes: see m6_snap_sites */
 };
 
 /* The rows that were shown last (site_publish.c): without their texts, and whose they are. */

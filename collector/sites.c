@@ -198,6 +198,40 @@ void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame)
   s->early_count++;
 }
 
+void m6_sites_shrank(struct m6_sites *s, uint64_t key, uint64_t bytes, uint32_t frame)
+{
+  struct m6_site_live *l;
+  HASH_FIND(hh, s->alive, &key, sizeof key, l);
+  if (!l) return;
+  if ((double)bytes >= l->bytes) {
+    m6_sites_died(s, key, frame);
+    return;
+  }
+  l->bytes -= (double)bytes;
+  l->site->live.bytes -= (double)bytes;
+  s->live.bytes -= (double)bytes;
+  if (frame != l->frame || frame == 0) return;
+  l->site->same_frame.bytes += (double)bytes;
+  s->same_frame.bytes += (double)bytes;
+}
+
+void m6_sites_untrack(struct m6_sites *s, uint64_t key, uint64_t bytes)
+{
+  struct m6_site_live *l;
+  HASH_FIND(hh, s->alive, &key, sizeof key, l);
+  if (!l) return;
+  double part = (double)bytes < l->bytes ? (double)bytes : l->bytes;
+  l->site->untracked.bytes += part;
+  s->untracked.bytes += part;
+  l->bytes -= part;
+  l->site->live.bytes -= part;
+  s->live.bytes -= part;
+  if (l->bytes > 0) return;
+  HASH_DELETE(hh, s->alive, l);
+  leave(s, l);
+  free(l);
+}
+
 void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg)
 {
   struct m6_site_live *l, *next;

@@ -102,6 +102,10 @@ int m6_sites_init(struct m6_sites *s); /* 0 or ENOMEM */
 void m6_sites_close(struct m6_sites *s);
 void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample);
 void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame);
+/* Of what was made with this key (and interval 1) so many bytes are gone; with the last of them it has died. And: whether they are is not
+ * known any more. */
+void m6_sites_shrank(struct m6_sites *s, uint64_t key, uint64_t bytes, uint32_t frame);
+void m6_sites_untrack(struct m6_sites *s, uint64_t key, uint64_t bytes);
 /* Asks of every live sample whether it still lives; those for which the answer is 0 have died by now, nobody knows when: they count
  * in no lifetime. */
 void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg);

@@ -91,6 +91,8 @@ int m6_ensure(uint32_t offset, uint32_t bytes) __attribute__((visibility("hidden
 int m6_there(uint32_t offset) __attribute__((visibility("hidden")));
 /* The one reason on stderr (write(2), no stdio); a second call does nothing. */
 void m6_reason(int asked_for, const char *what, int err) __attribute__((visibility("hidden")));
+/* The program break as libc has it; 0 where that cannot be told. */
+uint64_t m6_break_now(void) __attribute__((visibility("hidden")));
 /* Is there something new on the control line? For inert marks; cheaper than asking m6_poll_control. */
 extern uint32_t m6_session_seen __attribute__((visibility("hidden")));
 static inline int m6_start_pending(void)
@@ -205,9 +207,10 @@ static inline int m6_site_maybe(const void *p)
 void m6_site_free(const void *p) __attribute__((visibility("hidden")));
 /* The same where that may fail (realloc): hold gives its key, 0 for no sample; then settle says how it went. */
 uint64_t m6_site_hold(const void *p) __attribute__((visibility("hidden")));
-/* A mapping of so many bytes that the program made; without bytes nothing. The key of one that is to go: held before, settled after. */
-void m6_site_mapping(const void *p, uint64_t bytes, int tracked) __attribute__((visibility("hidden"), cold));
-uint64_t m6_site_unmapping(const void *p) __attribute__((visibility("hidden"), cold));
+/* So many bytes that the program has mapped here (placed: at an address that it chose); and that went, at some time after `clock`. Without
+ * bytes nothing. */
+void m6_site_mapped(const void *at, uint64_t bytes, int placed) __attribute__((visibility("hidden"), cold));
+void m6_site_unmapped(uint64_t clock, const void *at, uint64_t bytes) __attribute__((visibility("hidden"), cold));
 /* Between two sessions. */
 void m6_site_forget(void) __attribute__((visibility("hidden"), cold));
 void m6_site_settle(uint64_t key, int gone) __attribute__((visibility("hidden"), cold));

@@ -1,11 +1,12 @@
 /* map.c - mmap, munmap, mremap, brk, sbrk as the program itself calls them: the "mapped" account, apart from the heap.
  *
  * Promise: the real call's result and errno. While counting, whole pages that succeeded are added to or taken from this
- * thread's `mapped`. A mapping with MAP_FIXED counts as a call of no bytes: it replaces what its place held, nearly
- * always a reservation that was counted. What libc maps for itself (malloc's arenas, thread stacks) does not come
- * through here.
- * With sites each of them leaves a record with its stack, and so does its end, which is said before the place can be another's. What
- * is given back in parts lives until its first page goes; what MAP_FIXED put there, and a break, have no end of their own.
+ * thread's `mapped`. A mapping with MAP_FIXED, and what mremap puts at an address of the caller's, counts as no bytes: it replaces what its
+ * place held, nearly always a reservation that was counted. The break counts from page to page. What libc maps for itself (malloc's arenas
+ * and its part of the break, thread stacks) does not come through here.
+ * With sites each range that was mapped or went leaves a record (shm/sites.h). An end is said when the call has succeeded, with the clock
+ * of before: nothing is to be taken back, and what another thread maps there meanwhile is the later one. A call with MAP_FIXED that fails
+ * is taken to have changed nothing.
  * May call: the next functions (m6_real_map), slot.c, sample.c, segment.c's m6_poll_control (a mapping call is never hot).
  */
 #include <errno.h>
@@ -18,8 +19,27 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MAP_HUGE_SHIFT
+#define MAP_HUGE_SHIFT 26
+#endif
+#define HUGE_DEFAULT 21 /* log2 of what MAP_HUGETLB alone means */
 
-static uint64_t pages(size_t n) { return ((uint64_t)n + M6_PAGE - 1) & ~(uint64_t)(M6_PAGE - 1); }
+static uint64_t pages(uint64_t n) { return (n + M6_PAGE - 1) & ~(uint64_t)(M6_PAGE - 1); }
+
+/* What mmap takes a length for. */
+static uint64_t length(size_t n, int flags)
+{
+  unsigned shift = (unsigned)flags >> MAP_HUGE_SHIFT & 63;
+  if (!(flags & MAP_HUGETLB)) return pages(n);
+  uint64_t page = 1ull << (shift ? shift : HUGE_DEFAULT);
+  return (n + page - 1) & ~(page - 1);
+}
+
+/* A process without the segment, and a forked child, only pass through. */
+static int watching(void) { return m6_seg && m6_peek(&m6_gate.alive); }
+
+/* The clock before a call that may end something; 0: nobody asks. */
+static uint64_t before(void) { return watching() && m6_counting() ? m6_now() : 0; }
 
 /* After a call that succeeded. */
 static void count(uint64_t bytes)
@@ -29,38 +49,47 @@ static void count(uint64_t bytes)
   if (m6_counting()) m6_count_mapping(bytes);
   errno = e;
 }
-static void born(const void *p, uint64_t bytes)
+static void born(const void *p, uint64_t bytes, int placed)
 {
-  count(bytes);
-  if (m6_counting()) m6_site_mapping(p, bytes, 1);
+  if (m6_counting()) m6_site_mapped(p, bytes, placed);
 }
-static uint64_t mapped(size_t n, int flags) { return flags & MAP_FIXED ? 0 : pages(n); }
+static void gone(uint64_t clock, const void *p, uint64_t bytes)
+{
+  if (clock && m6_counting()) m6_site_unmapped(clock, p, bytes);
+}
 
-/* A process without the segment, and a forked child, only pass through. */
-static int watching(void) { return m6_seg && m6_peek(&m6_gate.alive); }
+static void mapped(const void *p, size_t n, int flags)
+{
+  int placed = (flags & MAP_FIXED) != 0;
+  if (!watching() || p == MAP_FAILED) return;
+  count(placed ? 0 : length(n, flags));
+  born(p, length(n, flags), placed);
+}
 
 #undef mmap
 #undef mmap64
 M6_EXPORT void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
   void *p = m6_real_map.mmap(at, n, prot, flags, fd, offset);
-  if (watching() && p != MAP_FAILED) born(p, mapped(n, flags));
+  mapped(p, n, flags);
   return p;
 }
 
 M6_EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t offset)
 {
   void *p = m6_real_map.mmap64(at, n, prot, flags, fd, offset);
-  if (watching() && p != MAP_FAILED) born(p, mapped(n, flags));
+  mapped(p, n, flags);
   return p;
 }
 
 M6_EXPORT int munmap(void *at, size_t n)
 {
-  uint64_t sample = watching() ? m6_site_unmapping(at) : 0;
+  uint64_t clock = before();
   int result = m6_real_map.munmap(at, n);
-  if (sample) m6_site_settle(sample, result == 0);
-  if (watching() && result == 0) count(-pages(n));
+  if (watching() && result == 0) {
+    count(-pages(n));
+    gone(clock, at, pages(n));
+  }
   return result;
 }
 
@@ -73,35 +102,41 @@ M6_EXPORT void *mremap(void *at, size_t old, size_t n, int flags, ...)
     to = va_arg(list, void *);
     va_end(list);
   }
-  uint64_t sample = watching() && !(flags & MREMAP_DONTUNMAP) ? m6_site_unmapping(at) : 0;
+  uint64_t clock = before(), was = flags & MREMAP_DONTUNMAP ? 0 : pages(old);
   void *p = m6_real_map.mremap(at, old, n, flags, to);
-  if (sample) m6_site_settle(sample, p != MAP_FAILED);
   if (watching() && p != MAP_FAILED) {
-    count(pages(n) - (flags & MREMAP_DONTUNMAP ? 0 : pages(old)));
-    if (m6_counting()) m6_site_mapping(p, pages(n), 1);
+    int placed = (flags & MREMAP_FIXED) != 0;
+    count((placed ? 0 : pages(n)) - was);
+    gone(clock, at, was);
+    born(p, pages(n), placed);
   }
   return p;
 }
 
-static void look_at_break(void *now)
+/* The break moved from here to there; the page that it is in is mapped. */
+static void moved(uint64_t clock, uint64_t from, uint64_t to)
 {
-  if (watching() && m6_counting()) m6_poke(&m6_seg->brk_now, (uintptr_t)now);
+  if (!watching() || !m6_counting()) return;
+  m6_poke(&m6_seg->brk_now, to);
+  uint64_t was = pages(from), is = pages(to);
+  if (!from || was == is) return;
+  count(is - was);
+  if (is > was) born((void *)(uintptr_t)was, is - was, 0);
+  else gone(clock, (void *)(uintptr_t)is, was - is);
 }
 
 M6_EXPORT int brk(void *to)
 {
-  uint64_t before = watching() ? m6_peek(&m6_seg->brk_now) : 0;
+  uint64_t clock = before(), from = clock ? m6_break_now() : 0;
   int result = m6_real_map.brk(to);
-  if (result == 0) look_at_break(to);
-  if (result == 0 && before && (uintptr_t)to > before && m6_counting())
-    m6_site_mapping((void *)(uintptr_t)before, (uintptr_t)to - before, 0);
+  if (result == 0) moved(clock, from, (uintptr_t)to);
   return result;
 }
 
 M6_EXPORT void *sbrk(intptr_t by)
 {
+  uint64_t clock = before();
   void *old = m6_real_map.sbrk(by);
-  if (old != (void *)-1) look_at_break((char *)old + by);
-  if (old != (void *)-1 && by > 0 && watching() && m6_counting()) m6_site_mapping(old, (uint64_t)by, 0);
+  if (old != (void *)-1) moved(clock, (uintptr_t)old, (uintptr_t)old + (uintptr_t)by);
   return old;
 }

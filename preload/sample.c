@@ -95,16 +95,6 @@ static uint64_t take(uint64_t address, uint64_t mark)
 
 uint64_t m6_site_hold(const void *p) { return take((uintptr_t)p, M6_SITE_HELD); }
 
-uint64_t m6_site_unmapping(const void *p)
-{
-  uint64_t address = (uintptr_t)p | M6_SITE_MAPPED;
-  if (!m6_peek(&m6_gate.sites) || !m6_peek(&m6_site_filter[m6_site_hash(address)])) return 0;
-  int e = errno;
-  uint64_t key = take(address, M6_SITE_HELD);
-  errno = e;
-  return key;
-}
-
 /* What a former session left behind: blocks that were given back while nobody looked. A thread may still be in the middle of a call that
  * began then, so nothing is wiped: each word is taken out as a free does it, and the filter keeps its count. */
 void m6_site_forget(void)
@@ -153,9 +143,7 @@ static void died(uint64_t key)
   struct m6_site_head *h = head();
   uint32_t now = m6_peek(&m6_gate.collecting);
   if (!now || !h) return;
-  int enters = t->session != now ||
-               !t->producer.records; /* which may not be where a mapping goes, see m6_site_mapping */
-  if ((enters && m6_site_is_mapping(key)) || !room(t)) {
+  if (!room(t)) {
     m6_shared_add(&h->deaths_lost, 1);
     return;
   }
@@ -187,10 +175,11 @@ static int readable(uintptr_t page)
 }
 
 /* Where this thread's stack begins. A thread of libc's has its thread-local storage right above it, in the same mapping; the process's
- * first one has its own strings there. */
-static uintptr_t stack_top(const struct m6_thread *t)
+ * first one has its own strings there. Of a thread without a slot, which maps, it is not known whether it is that one: by distance. */
+static uintptr_t stack_top(const struct m6_thread *t, uintptr_t sp)
 {
-  if (m6_peek(&t->slot->tid) == m6_seg->pid) return (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
+  uintptr_t first = (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
+  if (t->slot ? m6_peek(&t->slot->tid) == m6_seg->pid : first - sp < STACK_PROBES * M6_PAGE) return first;
   return (uintptr_t)t & ~(uintptr_t)15;
 }
 
@@ -200,7 +189,7 @@ static uintptr_t stack_end(struct m6_thread *t, uintptr_t sp)
 {
   uintptr_t page = sp & ~(uintptr_t)(M6_PAGE - 1);
   if (m6_unlikely(!t->stack_top)) {
-    uintptr_t top = stack_top(t);
+    uintptr_t top = stack_top(t, sp);
     m6_poke(&t->stack_low, top);
     m6_signal_fence(); /* a handler that comes in between finds no top, and looks itself */
     m6_poke(&t->stack_top, top);
@@ -229,6 +218,12 @@ static uint32_t take_granules(struct m6_site_head *h, uint32_t n)
       if (m6_claim(&h->taken[w], &seen, seen | run)) return 1 + w * 64 + (uint32_t)__builtin_ctzll(run);
   }
   return 0;
+}
+
+static void give_granules(struct m6_site_head *h, uint32_t first, uint32_t n)
+{
+  uint64_t run = n == 64 ? ~0ull : (1ull << n) - 1;
+  if (n) m6_shared_and(&h->taken[(first - 1) / 64], ~(run << (first - 1) % 64));
 }
 
 /* Words of the stack from s->sp to `end` that may be addresses, as shm/sites.h has it; until the room for them is used up. */
@@ -267,9 +262,8 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
   if (bytes < n * M6_STACK_GRANULE) n = (uint32_t)(bytes + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
   while (n && !(first = take_granules(h, n))) n /= 2;
   if (!first) return 0;
-  uint64_t run = (1ull << n) - 1;
   if (m6_ensure(M6_OFF_STACKS + (first - 1) * M6_STACK_GRANULE, n * M6_STACK_GRANULE)) {
-    m6_shared_and(&h->taken[(first - 1) / 64], ~(run << (first - 1) % 64));
+    give_granules(h, first, n);
     return 0;
   }
   struct m6_site_stack *s = m6_site_stack(m6_seg, first - 1);
@@ -288,31 +282,35 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
   copy_words(s, end, most, (n * M6_STACK_GRANULE - (uint32_t)sizeof *s) / 8);
   /* What was not needed goes back at once. */
   uint32_t used = (uint32_t)(sizeof *s + s->words * 8 + M6_STACK_GRANULE - 1) / M6_STACK_GRANULE;
-  if (used < n) m6_shared_and(&h->taken[(first - 1) / 64], ~((run & ~((1ull << used) - 1)) << (first - 1) % 64));
+  give_granules(h, first + used, n - used);
   *granules = used;
   return first;
 #else
-  (void)h, (void)granules, (void)take_granules, (void)stack_end, (void)copy_words;
+  (void)h, (void)granules, (void)take_granules, (void)stack_end, (void)copy_words, (void)give_granules;
   return 0;
 #endif
 }
 
 /* ---- a sample -------------------------------------------------------------------------------------------------------------------- */
 
-static void put(struct m6_thread *t, struct m6_site_head *h, uint64_t key, uint64_t bytes, uint32_t interval,
-                unsigned flags)
+/* Where a thread is (NULL: nobody knows): its innermost open scope, and how much was loaded by now. Gives the flags. */
+static unsigned whereabouts(const struct m6_thread *t, unsigned *label)
 {
-  unsigned label = 0;
+  unsigned flags = ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT;
+  *label = 0;
+  if (!t || !t->depth || !t->stack) return flags;
+  *label = m6_peek(&m6_scope_labels(t)[(t->depth - 1) % M6_SCOPE_STACK]);
+  return flags | M6_SITE_SCOPED;
+}
+
+static void put(struct m6_thread *t, struct m6_site_head *h, uint64_t key, uint64_t bytes, uint32_t interval)
+{
   uint32_t granules = 0, first = copy_stack(h, &granules);
-  flags |= ((unsigned)m6_peek(&m6_seg->loads) & M6_SITE_LOADS_MASK) << M6_SITE_LOADS_SHIFT;
+  unsigned label, flags = whereabouts(t, &label);
   if (!first) m6_shared_add(&h->stackless, 1);
-  if (!(flags & M6_SITE_UNTRACKED) && !insert(key)) {
+  if (!insert(key)) {
     flags |= M6_SITE_UNTRACKED;
     m6_shared_add(&h->untracked, 1);
-  }
-  if (t->depth && t->stack) {
-    flags |= M6_SITE_SCOPED;
-    label = m6_peek(&m6_scope_labels(t)[(t->depth - 1) % M6_SCOPE_STACK]);
   }
   if (bytes >> 48) bytes = (1ull << 48) - 1;
   m6_ring_commit(&t->producer, m6_ring_claim(&t->producer, 1), key, bytes | (uint64_t)granules << 48,
@@ -325,26 +323,76 @@ static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, u
   if (!room(t) || !m6_site_can_key(address)) {
     m6_shared_add(&h->dropped, 1);
     m6_shared_add(&h->dropped_bytes, m6_site_stands_for(bytes, interval));
-  } else put(t, h, m6_site_key_of(address, number), bytes, interval, 0);
+  } else put(t, h, m6_site_key_of(address, number), bytes, interval);
 }
 
-/* An allocator may map with its lock held: nobody enters here, a thread without a ring (or in a new session) goes without. */
-void m6_site_mapping(const void *p, uint64_t bytes, int tracked)
+/* ---- mappings: an allocator may map with its lock held, so nobody enters here ----------------------------------------------------- */
+
+static int map_room(const struct m6_site_head *h)
+{
+  return !m6_ensure(M6_OFF_MAPS, M6_MAPS_RECORDS * (uint32_t)sizeof(struct m6_record)) &&
+         (int64_t)(m6_peek(&h->maps_ring.claimed) - m6_observe(&h->maps_ring.consumed)) < M6_MAPS_RECORDS;
+}
+
+/* The head, where mappings are asked for. */
+static struct m6_site_head *map_head(uint64_t bytes)
+{
+  return bytes && m6_peek(&m6_gate.collecting) && m6_peek(&m6_seg->site_interval) ? head() : NULL;
+}
+
+static int map_say(struct m6_site_head *h, uint64_t clock, unsigned type, const struct m6_map_range *r, unsigned flags,
+                   unsigned label, unsigned first)
+{
+  struct m6_producer p = {.head = &h->maps_ring,
+                          .records = m6_site_maps(m6_seg),
+                          .mask = M6_MAPS_RECORDS - 1,
+                          .shift = (uint32_t)__builtin_ctz(M6_MAPS_RECORDS)};
+  uint64_t index;
+  if (r->address >> 48 || !m6_ring_claim_shared(p.head, M6_MAPS_RECORDS, &index)) return 0;
+  m6_ring_commit(&p, index, clock, m6_map_word1(r), m6_map_word2(r), type, flags, label, first);
+  return 1;
+}
+
+void m6_site_mapped(const void *at, uint64_t bytes, int placed)
 {
   struct m6_thread *t = &m6_self;
-  uint32_t now = m6_peek(&m6_gate.collecting);
-  if (!bytes || !now || !m6_peek(&m6_seg->site_interval)) return;
-  int e = errno;
-  struct m6_site_head *h = head();
+  int e = errno, said = 0;
+  struct m6_site_head *h = map_head(bytes);
   if (h) {
-    uint64_t number = m6_shared_add(&h->maps, 1), address = (uintptr_t)p | M6_SITE_MAPPED;
-    if (t->session != now || !t->producer.records || !room(t)) {
+    struct m6_map_range r = {.address = (uintptr_t)at, .bytes = bytes, .frame = frame_now()};
+    m6_shared_add(&h->maps, 1);
+    if (map_room(h)) {
+      uint64_t clock = m6_now();
+      uint32_t first = copy_stack(h, &r.granules);
+      unsigned label, flags = whereabouts(t->session == m6_peek(&m6_gate.collecting) ? t : NULL, &label);
+      if (placed) flags |= M6_SITE_PLACED;
+      said = map_say(h, clock, M6_REC_MAP, &r, flags, label, first);
+      if (!first && said) m6_shared_add(&h->stackless, 1);
+      if (first && !said) give_granules(h, first, r.granules);
+    }
+    if (!said) {
       m6_shared_add(&h->maps_dropped, 1);
       m6_shared_add(&h->maps_dropped_bytes, bytes);
-    } else put(t, h, m6_site_key_of(address, number), bytes, 1, tracked ? 0 : M6_SITE_UNTRACKED);
+    }
   }
   errno = e;
 }
+
+void m6_site_unmapped(uint64_t clock, const void *at, uint64_t bytes)
+{
+  int e = errno;
+  struct m6_site_head *h = map_head(bytes);
+  if (h) {
+    const struct m6_map_range r = {.address = (uintptr_t)at, .bytes = bytes, .frame = frame_now()};
+    if (!map_room(h) || !map_say(h, clock, M6_REC_UNMAP, &r, 0, 0, 0)) {
+      m6_shared_add(&h->unmaps_dropped, 1);
+      m6_shared_add(&h->unmaps_dropped_bytes, bytes);
+    }
+  }
+  errno = e;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------------------------------------------- */
 
 void m6_site_sample(const void *p, uint64_t bytes)
 {

@@ -319,16 +319,16 @@ int m6_segment_create(void)
 
 /* libc keeps the break in a variable; reading it is no system call. 0 where there is none, and before libc's first
  * brk. */
-static uint64_t break_now(void) { return current_break ? m6_peek(current_break) : 0; }
+uint64_t m6_break_now(void) { return current_break ? m6_peek(current_break) : 0; }
 static uint64_t break_at_start(void)
 {
-  uint64_t now = break_now();
+  uint64_t now = m6_break_now();
   return now || !current_break ? now : (uint64_t)syscall(SYS_brk, 0);
 }
 
 static void look_at_break(void)
 {
-  uint64_t now = break_now();
+  uint64_t now = m6_break_now();
   if (now && m6_peek(&m6_seg->brk_now) != now) m6_poke(&m6_seg->brk_now, now);
 }
 

@@ -4,7 +4,7 @@
 #define M6_BUDGET_H
 
 #define M6_SESSION_TTL_S 300     /* seconds; default and maximum */
-#define M6_RING_BYTES (4u << 20) /* all rings of one target together, sampled allocations and their stacks included */
+#define M6_RING_BYTES (4u << 20) /* all rings of one target together, sampled allocations, stacks and mappings included */
 #define M6_SITE_BYTES (1u << 20) /* of these: sampled allocations that live, and stacks on their way */
 #define M6_SITE_TABLE 32768u     /* sampled allocations that live at one time and whose end will be known */
 #define M6_SITE_INTERVAL (512u << 10)         /* mean bytes between two samples, unless told otherwise */

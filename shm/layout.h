@@ -10,7 +10,7 @@
  *   labels        head, hash table, text
  *   site head     one page: who has which granule, counters (sites.h)
  *   ring records  32 rings of 64 KiB, then 128 of 8 KiB
- *   sites         live samples, then stacks: 1 MiB of the rings' budget
+ *   sites         live samples, the mappings' ring, then stacks: 1 MiB of the rings' budget
  *
  * Offsets must not change within one M6_LAYOUT_VERSION. Only 64- and 32-bit words at their natural alignment, so the
  * layout is the same for 32- and 64-bit targets. Every line has one writer, named in its comment.
@@ -27,7 +27,7 @@
 #include "record.h"
 
 #define M6_SEGMENT_MAGIC 0x314745533648434dull /* "MCH6SEG1" in memory */
-#define M6_LAYOUT_VERSION 2u
+#define M6_LAYOUT_VERSION 3u
 #define M6_SEGMENT_DIR "/dev/shm"
 #define M6_SEGMENT_PREFIX "mach6."
 
@@ -152,7 +152,7 @@ struct m6_slot {
   uint64_t allocs; /* successful allocating calls of every kind */
   uint64_t bytes;  /* bytes they handed out; a realloc counts its whole new block. freed bytes = bytes - live */
   uint64_t frees;  /* blocks given back: free, delete, realloc(p, 0) that returned NULL */
-  uint64_t mapped; /* bytes mapped minus unmapped by mmap, munmap, mremap, two's complement */
+  uint64_t mapped; /* bytes mapped minus unmapped by mmap, munmap, mremap, brk, sbrk, two's complement */
   uint64_t maps;   /* calls of them that succeeded */
   uint64_t lost;   /* records that this thread could not write */
   uint32_t tid;    /* the owner; 0 when given back */
@@ -196,12 +196,14 @@ struct m6_labels_head {
 #define M6_OFF_RINGS 491520u
 #define M6_SEGMENT_BYTES (M6_OFF_RINGS + M6_RING_BYTES)
 
-/* Sampled allocations, at the end of the rings' budget: the table of live ones, then the stacks, in granules. */
+/* Sampled allocations, at the end of the rings' budget: the table of live ones, the ring of mappings, then the stacks, in granules. */
 #define M6_OFF_SITE_TABLE (M6_SEGMENT_BYTES - M6_SITE_BYTES)
-#define M6_OFF_STACKS (M6_OFF_SITE_TABLE + M6_SITE_TABLE * 8u)
+#define M6_OFF_MAPS (M6_OFF_SITE_TABLE + M6_SITE_TABLE * 8u)
+#define M6_MAPS_RECORDS 2048u
+#define M6_OFF_STACKS (M6_OFF_MAPS + M6_MAPS_RECORDS * 32u)
 #define M6_SITE_BUCKET 16u
 #define M6_STACK_GRANULE 1024u
-#define M6_STACK_GRANULES ((M6_SITE_BYTES - M6_SITE_TABLE * 8u) / M6_STACK_GRANULE)
+#define M6_STACK_GRANULES ((M6_SITE_BYTES - M6_SITE_TABLE * 8u - M6_MAPS_RECORDS * 32u) / M6_STACK_GRANULE)
 
 /* Ring i of M6_RINGS: the first M6_RINGS_LARGE hold 2048 records, the rest 256. */
 #define M6_RINGS_LARGE 32u

@@ -38,6 +38,8 @@ enum m6_record_type {
   M6_REC_LOSS = 7,      /* count = records that did not fit since the last one that did */
   M6_REC_SITE = 8,      /* a sampled allocation; its words are of its own, without a clock: sites.h */
   M6_REC_FREE = 9,      /* it was given back */
+  M6_REC_MAP = 10,      /* a mapping, and the end of a range; in the mappings' own ring, clock first: sites.h */
+  M6_REC_UNMAP = 11,
 };
 
 /* flags */

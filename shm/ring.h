@@ -67,6 +67,19 @@ static inline uint64_t m6_ring_claim(struct m6_producer *p, unsigned n)
   return m6_own_fetch_add(&p->head->claimed, n);
 }
 
+/* The same for a ring with many producers (the mappings': sites.h): claims one record where there is room. The index is claimed by
+ * compare-and-swap, after a few that others won it is given up. Such a producer has no limit of its own, and needs no margin. */
+#define M6_RING_TRIES 16
+static inline int m6_ring_claim_shared(struct m6_ring_head *head, uint32_t capacity, uint64_t *index)
+{
+  *index = m6_peek(&head->claimed);
+  for (int i = 0; i < M6_RING_TRIES; i++) {
+    if ((int64_t)(*index - m6_observe(&head->consumed)) >= (int64_t)capacity) return 0;
+    if (m6_claim(&head->claimed, index, *index + 1)) return 1;
+  }
+  return 0;
+}
+
 /* Write one claimed record and commit it. */
 static inline void m6_ring_commit(struct m6_producer *p, uint64_t index, uint64_t clock, uint64_t live, uint64_t count,
                                   unsigned type, unsigned flags, unsigned label, unsigned depth)

@@ -62,6 +62,13 @@ struct m6_snap_sites {
   uint64_t seconds_offset;
   uint32_t second_count; /* as many as buckets; 0 without sites */
   uint32_t free_;
+  uint64_t unmaps_dropped;     /* ends of ranges, of munmap, mremap and the break, without a record */
+  uint64_t unmaps_dropped_bytes;
+  double maps_untracked; /* bytes whose end will not be known: there was no room for so many ranges */
+  /* Where nothing is dropped, maps_live = the books' `mapped` + these two - maps_untracked, exactly. */
+  int64_t unmapped_elsewhere; /* bytes that went, and that no call of this session had mapped */
+  /* Bytes that were mapped at an address of the caller's (MAP_FIXED), where no such call had mapped any. */
+  int64_t placed_elsewhere;
 };
 
 _Static_assert(sizeof(struct m6_snap_site) == 16 + 4 * 40 + 10 * 8 && sizeof(struct m6_snap_site_second) == 48,

@@ -2,7 +2,7 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/stats_check.c */
-/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/site_stacks.c collector/site_names.c */
+/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/map_ranges.c collector/site_stacks.c collector/site_names.c */
 /* links: collector/site_publish.c collector/symbols.c collector/symbols_eh.c collector/symbols_elf.c collector/symbols_index.c collector/symbols_debug.c collector/symbols_debuginfod.c */
 /* links: collector/symbols_maps.c collector/symbols_tables.c collector/symbols_unwind.c */
 /* links: -Wl,--wrap=clock_gettime,--wrap=malloc,--wrap=calloc,--wrap=free -ldw -lelf -liberty -lm */
@@ -99,19 +99,20 @@ static void write_any(struct script *s)
   static const struct region regions[] = {{0, M6_OFF_SLOTS},
                                           {M6_OFF_RING_HEADS, RINGS * sizeof(struct m6_ring_head)},
                                           {M6_OFF_RINGS, RINGS * 65536},
-                                          {M6_OFF_SITE_HEAD, 256},
+                                          {M6_OFF_SITE_HEAD, 384},
+                                          {M6_OFF_MAPS, 64 * sizeof(struct m6_record)},
                                           {M6_OFF_SITE_TABLE, M6_SITE_TABLE * 8},
                                           {M6_OFF_STACKS, GRANULES * M6_STACK_GRANULE},
                                           {M6_OFF_STACKS, M6_STACK_GRANULES * M6_STACK_GRANULE}};
   scribble(s, regions, sizeof regions / sizeof *regions);
 }
 
-/* Few addresses and numbers, so that keys come again; some are mappings, and some are anything. */
+/* Few addresses and numbers, so that keys come again; some are anything. */
 static uint64_t key_of(struct script *s)
 {
   unsigned k = (unsigned)take(s, 1);
   if (k == 255) return take(s, 8);
-  return m6_site_key_of((uint64_t)(1 + (k & 15)) << 20 | (k & 16 ? M6_SITE_MAPPED : 0), k >> 5);
+  return m6_site_key_of((uint64_t)(1 + (k & 15)) << 20, k >> 4);
 }
 
 /* A word of a stack, or a register: in code that is there, in the stack itself, or anything. */
@@ -171,6 +172,20 @@ static void commit(struct script *s)
   }
 }
 
+/* Ranges that meet; some are anything, and so is what is committed and what not. */
+static void map(struct script *s)
+{
+  struct m6_site_head *h = m6_site_head(segment);
+  struct m6_producer p = {&h->maps_ring, m6_site_maps(segment), 0, M6_MAPS_RECORDS - 1, 11};
+  unsigned what = (unsigned)take(s, 1), type = what & 1 ? M6_REC_UNMAP : M6_REC_MAP;
+  struct m6_map_range r = {take(s, 1) << 12, take(s, 1) << 12, (uint32_t)take(s, 1), (uint32_t)take(s, 1)};
+  uint64_t clock = take(s, 1), index, word1 = m6_map_word1(&r), word2 = m6_map_word2(&r);
+  if ((what & 14) == 14) word1 = take(s, 8), word2 = take(s, 8), type = (unsigned)take(s, 1);
+  for (unsigned i = 0; i <= what >> 4; i++, word1 += 3 * M6_PAGE)
+    if (m6_ring_claim_shared(p.head, M6_MAPS_RECORDS, &index) && (what & 14) != 12)
+      m6_ring_commit(&p, index, clock + i, word1, word2, type, (unsigned)take(s, 1), 0, (unsigned)take(s, 1) & 15);
+}
+
 static void pass(struct script *s)
 {
   uint64_t v = take(s, 1);
@@ -193,11 +208,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   c.sites = (struct m6_site_sink){side, m6_site_side_record};
   const struct m6_site_view view = {side, m6_site_publish, m6_site_publish_maps};
   for (int polls = 0; s.n && polls < 96; polls++) {
-    switch (take(&s, 1) & 7) {
-    case 0: write_any(&s); break;
-    case 1: put_stack(&s, (uint32_t)take(&s, 1) % GRANULES); break;
+    switch (take(&s, 1) & 15) {
+    case 0:
+    case 8: write_any(&s); break;
+    case 1:
+    case 9: put_stack(&s, (uint32_t)take(&s, 1) % GRANULES); break;
     case 2:
-    case 3: commit(&s); break;
+    case 10:
+    case 11: commit(&s); break;
+    case 3:
+    case 12: map(&s); break;
     case 4: pass(&s); break;
     case 5: publish(&c, polls % 4 ? M6_SNAPSHOT_LIVE : M6_SNAPSHOT_WHOLE, view); break;
     default: /* as control.c has it */

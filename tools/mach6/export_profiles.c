@@ -208,8 +208,8 @@ int export_stacks_json(const struct export_stacks *x, FILE *to)
     fprintf(to,
             ",\"estimate\":%s,\"calls\":%" PRIu64 ",\"calls_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64
             ",\"exact_live_bytes\":%" PRId64,
-            s->sites.maps_dropped || !strcmp(x->measure->word, "mapped-live") ? "true" : "false", s->sites.maps,
-            s->sites.maps_dropped, s->sites.maps_dropped_bytes, s->mapped);
+            s->sites.maps_dropped || s->sites.unmaps_dropped || s->sites.maps_untracked > 0 ? "true" : "false",
+            s->sites.maps, s->sites.maps_dropped, s->sites.maps_dropped_bytes, s->mapped);
   else if (sites)
     fprintf(to,
             ",\"estimate\":%s,\"interval_bytes\":%u,\"samples_missing\":%" PRIu64 ",\"missing_bytes\":%" PRIu64

@@ -252,23 +252,39 @@ static void peak(const struct page *p, const struct m6_snapshot *s, const struct
   }
 }
 
-/* What the program maps itself: no samples, each call of it. What is left of a call is not exact: munmap may take a part. */
+/* What is left by call, where the books say something else: why. */
+static int beside_the_books(const struct m6_snapshot *s, char *text, size_t room, int n)
+{
+  const struct m6_snap_sites *h = &s->sites;
+  const struct {
+    double bytes;
+    const char *what;
+  } why[] = {
+    {(double)h->unmapped_elsewhere, "was given back that no call of this session had mapped"},
+    {(double)h->placed_elsewhere, "was mapped by MAP_FIXED where no such call had mapped any"},
+    {h->maps_untracked, "is in more ranges than are kept"},
+    {(double)h->maps_dropped_bytes, "was mapped by calls that are missing"},
+    {(double)h->unmaps_dropped_bytes, "went by calls that are missing"},
+  };
+  if ((double)s->mapped == h->maps_live) return n;
+  n += snprintf(text + n, room - (size_t)n, ", by call %s", t_bytes(h->maps_live));
+  for (size_t i = 0, said = 0; i < sizeof why / sizeof *why; i++)
+    if (why[i].bytes != 0)
+      n += snprintf(text + n, room - (size_t)n, "%s%s %s", said++ ? "; " : ": ", t_bytes(why[i].bytes), why[i].what);
+  return n;
+}
+
+/* What the program maps itself: no samples, each call of it, and each end. */
 static void mapped(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
   const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sort(m6_snap_site_maps(s), h->map_count, by_made, list);
-  if (h->maps == 0) return;
-  /* Exact: what was mapped, and by the books what is left. By call it is only known of which the first page is there. */
-  char text[400];
+  if (h->maps == 0 && h->unmapped_elsewhere == 0) return;
+  char text[800];
   int n_text = snprintf(text, sizeof text, "Mapped by the program itself: %s", t_bytes(h->maps_made));
   n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "; by the books it changed by %s",
                      t_bytes_signed((double)s->mapped));
-  if ((double)s->mapped != h->maps_live)
-    n_text += snprintf(
-      text + n_text, sizeof text - (size_t)n_text,
-      ", by call %s: what is given back in parts is left until its first page goes, and then gone; what "
-      "was mapped before is in no call",
-      t_bytes(h->maps_live));
+  n_text = beside_the_books(s, text, sizeof text, n_text);
   if (h->maps_dropped) {
     n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, ". %s of ", t_count(h->maps_dropped));
     n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "%s calls are missing, of %s", t_count(h->maps),
