@@ -1,5 +1,4 @@
 /* main.c - mach6: finds the command that was named. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,18 +24,6 @@ static const struct command {
   {"probe", m6_probe, "count how often one function is called"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
-
-void say(const char *format, ...)
-{
-  /* One write, so that lines of several processes stay whole. */
-  char line[4096];
-  va_list a;
-  va_start(a, format);
-  int n = vsnprintf(line, sizeof line, format, a);
-  va_end(a);
-  fflush(stdout);
-  if (n >= 0) fprintf(stderr, "mach6: %s\n", line);
-}
 
 static char *first_argument, *arguments_end;
 
