@@ -12,6 +12,7 @@ static const struct command {
 } commands[] = {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
+  {"dashboard", m6_dashboard, "show them as a page in a browser on this machine"},
   {"on", m6_on, "begin a session in a process that has loaded mach6"},
   {"off", m6_off, "end the session of a process that is captured"},
   {"dump", m6_dump, "write what is collected now into a file"},
@@ -32,7 +33,7 @@ void tool_hide_arguments(void) { memset(first_argument, 0, (size_t)(arguments_en
 static void usage(FILE *to)
 {
   fputs("mach6 - where does a game's frame time go, who allocates, does it leak?\n\n", to);
-  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-7s %s\n", commands[i].name, commands[i].what);
+  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-9s %s\n", commands[i].name, commands[i].what);
   fputs("  mach6 help [COMMAND]\n  mach6 --version\n\n"
         "Most people want:  mach6 run -- ./game its arguments\n",
         to);

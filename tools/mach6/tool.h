@@ -37,6 +37,7 @@ enum m6_status {
 
 int m6_ps(int argc, char **argv);
 int m6_stat(int argc, char **argv);
+int m6_dashboard(int argc, char **argv);
 int m6_run(int argc, char **argv);
 int m6_on(int argc, char **argv);
 int m6_off(int argc, char **argv);
