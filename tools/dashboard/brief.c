@@ -13,7 +13,7 @@
 #define SITES 24.0
 #define CALLERS 8u /* of one site */
 #define SECONDS 60u
-#define STALLS 64u /* of that minute, the latest */
+#define STALLS 200u /* of that minute, the latest */
 
 /* ---- the tree ----------------------------------------------------------------------------------------------------- */
 

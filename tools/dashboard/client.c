@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "../../collector/budgets.h"
+#include "../../collector/stats_internal.h"
 #include "../../shm/clock.h"
 #include "dashboard.h"
 
 #define CLOSE_TRY_AGAIN 1013 /* IANA's registry of close codes; libwebsockets has no name for it */
 #define CLOSE_NOT_TEXT 1003
+#define CLOSE_NOT_UTF8 1007
 #define CLOSE_TOO_LONG 1009
 #define CLOSE_AWAY 1001
 #define TARGETS_EVERY 8 /* ticks between two lists: they look through all of /proc */
@@ -87,7 +89,8 @@ void client_farewell(const char *why)
 
 static void start(struct client *c, json_t *pid)
 {
-  json_int_t wanted = json_is_integer(pid) ? json_integer_value(pid) : dashboard.pid;
+  json_int_t chosen = c->live ? live_pid(c->live) : dashboard.pid;
+  json_int_t wanted = json_is_integer(pid) ? json_integer_value(pid) : chosen;
   if ((pid && !json_is_integer(pid)) || wanted < 0 || wanted > INT_MAX || (dashboard.pid && wanted != dashboard.pid))
     return client_note(dashboard.pid ? "this dashboard is process %d's" : "that is no process number",
                        (int)dashboard.pid);
@@ -124,6 +127,7 @@ void client_hear(struct client *c, const char *bytes, size_t n, int last, int bi
   if (n) memcpy(c->said + c->said_bytes, bytes, n);
   c->said_bytes += n;
   if (!last) return;
+  if (!m6_utf8_valid(c->said, c->said_bytes)) return leave(c, CLOSE_NOT_UTF8, "commands are UTF-8");
   obey(c);
   c->said_bytes = 0;
 }

@@ -40,7 +40,8 @@ static double seconds_left(void)
 static json_t *budgets_json(void)
 {
   struct m6_snap_budget rows[M6_SNAP_BUDGETS];
-  m6_budget_use(M6_BUDGET_DASHBOARD_TTL, (m6_monotonic_ns() - dashboard.began_ns) / 1000000u);
+  uint64_t cap = m6_budget_cap(M6_BUDGET_DASHBOARD_TTL), used = (m6_monotonic_ns() - dashboard.began_ns) / 1000000u;
+  m6_budget_use(M6_BUDGET_DASHBOARD_TTL, used < cap ? used : cap);
   return m6_payload_budgets(rows, m6_budget_snap_dashboard(rows));
 }
 

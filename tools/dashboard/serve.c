@@ -7,12 +7,14 @@
 #include <libwebsockets.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "../../collector/budgets.h"
 #include "../../shm/clock.h"
 #include "../mach6/tool.h"
 #include "dashboard.h"
 
+#define SEND_BUFFER (64 << 10) /* of a page that does not read, the kernel keeps no more */
 #define PEERS (M6_DASHBOARD_REQUESTS + M6_DASHBOARD_CLIENTS)
 
 static struct lws_context *context;
@@ -42,6 +44,7 @@ static unsigned in_flight(void)
 /* Its socket is accepted and nothing of it read. */
 static int connects(int fd)
 {
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
   if (in_flight() < m6_budget_cap(M6_BUDGET_DASHBOARD_REQUESTS) && peer_of(NULL)) return 0;
   m6_budget_overran(M6_BUDGET_DASHBOARD_REQUESTS);
   answer_full(fd);
@@ -130,7 +133,7 @@ static struct lws_vhost *listen_on(const char *address, int port, int *bound)
     .protocols = protocols,
     .vhost_name = address,
     .timeout_secs = DASHBOARD_REQUEST_S,
-    .options = LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND | LWS_SERVER_OPTION_VALIDATE_UTF8 |
+    .options = LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
                (strchr(address, ':') ? LWS_SERVER_OPTION_IPV6_V6ONLY_MODIFY | LWS_SERVER_OPTION_IPV6_V6ONLY_VALUE
                                      : LWS_SERVER_OPTION_DISABLE_IPV6)};
   struct lws_vhost *v = lws_create_vhost(context, &info);
