@@ -118,9 +118,12 @@ $(if $(KERNEL_C),$(eval all: $B/libmach6kernel.a))
 $(if $(STATS_C),$(eval all: $B/libmach6stats.a $B/libmach6stats.so))
 $(if $(COLL_C),$(eval all: $B/mach6-collector))
 
-# ---- tools/: mach6 (tools/mach6/*.c), the sample game (tools/sample/*.c) ---------------------------------------------
+# ---- tools/: mach6 (tools/mach6/*.c), its dashboard (tools/dashboard/*.c), the sample game (tools/sample/*.c) ------------
 MACH6_C := $(wildcard tools/mach6/*.c)
 MACH6_O := $(MACH6_C:%.c=$B/%.o)
+# A program of its own: libwebsockets brings libraries along that the other commands need not load.
+DASHBOARD_C := $(wildcard tools/dashboard/*.c)
+DASHBOARD_O := $(DASHBOARD_C:%.c=$B/%.o) $(addprefix $B/tools/mach6/,explain.o ps_words.o reach.o say.o)
 SAMPLE_C := $(wildcard tools/sample/*.c)
 SAMPLE_O := $(SAMPLE_C:%.c=$B/%.o)
 $B/tools/mach6/%.o: tools/mach6/%.c
@@ -128,6 +131,11 @@ $B/tools/mach6/%.o: tools/mach6/%.c
 	@mkdir -p $(@D)
 	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) -c -o $@ $<
 $B/tools/mach6/export_flame.o: tools/mach6/flame.js
+$B/tools/dashboard/%.o: tools/dashboard/%.c
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$Q$(CC) $(BASE) $(WARN) $(CFLAGS) $$(pkg-config --cflags libwebsockets) -c -o $@ $<
+$B/tools/dashboard/answer.o: tools/dashboard/page.html
 $B/tools/sample/%.o: tools/sample/%.c
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -135,10 +143,14 @@ $B/tools/sample/%.o: tools/sample/%.c
 $B/mach6: $(MACH6_O) $B/libmach6stats.a $B/libmach6kernel.a
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $(STATS_LIBS) $(KERNEL_LIBS) $(MACH6_LIBS)
+$B/mach6-dashboard: $(DASHBOARD_O) $B/libmach6stats.a
+	$(call say,LD,$@)
+	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) -Wl,--as-needed $$(pkg-config --libs libwebsockets) $(STATS_LIBS)
 $B/mach6-sample: $(SAMPLE_O)
 	$(call say,LD,$@)
 	$Q$(CC) -pthread -o $@ $^ $(LDFLAGS) $$(pkg-config --libs sdl2) -lm
 $(if $(wildcard tools/mach6/main.c),$(eval all: $B/mach6))
+$(if $(DASHBOARD_C),$(eval all: $B/mach6-dashboard))
 $(if $(SAMPLE_C),$(eval all: $B/mach6-sample))
 
 -include tests/tests.mk tools/tools.mk

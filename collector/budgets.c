@@ -39,18 +39,30 @@ void m6_budget_begin(void)
   for (unsigned i = 0; i < M6_BUDGET_COUNT; i++) now[i].used = now[i].overruns = 0;
 }
 
+static struct m6_snap_budget snap(unsigned i)
+{
+  struct m6_snap_budget b = {.cap = now[i].cap, .used = now[i].used, .overruns = now[i].overruns};
+  snprintf(b.name, sizeof b.name, "%s", m6_budget_rows[i].name);
+  b.unit = m6_budget_rows[i].unit;
+  b.floor = m6_budget_rows[i].kind == M6_BUDGET_FLOOR;
+  return b;
+}
+
 uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS])
 {
   for (unsigned i = 0; i < M6_BUDGET_COUNT; i++) {
-    memset(&out[i], 0, sizeof out[i]);
-    snprintf(out[i].name, sizeof out[i].name, "%s", m6_budget_rows[i].name);
-    out[i].cap = now[i].cap;
-    out[i].used = whose(i) != M6_BUDGET_LOWER ? M6_BUDGET_ELSEWHERE : now[i].used;
-    out[i].overruns = now[i].overruns;
-    out[i].unit = m6_budget_rows[i].unit;
-    out[i].floor = m6_budget_rows[i].kind == M6_BUDGET_FLOOR;
+    out[i] = snap(i);
+    if (whose(i) != M6_BUDGET_LOWER) out[i].used = M6_BUDGET_ELSEWHERE;
   }
   return M6_BUDGET_COUNT;
+}
+
+uint32_t m6_budget_snap_dashboard(struct m6_snap_budget out[M6_SNAP_BUDGETS])
+{
+  uint32_t n = 0;
+  for (unsigned i = 0; i < M6_BUDGET_COUNT; i++)
+    if (m6_budget_rows[i].kind == M6_BUDGET_DASHBOARD) out[n++] = snap(i);
+  return n;
 }
 
 /* ---- the option --------------------------------------------------------------------------------------------------- */

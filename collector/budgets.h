@@ -90,6 +90,8 @@ void m6_budget_overran(enum m6_budget_id id);                    /* one more */
 void m6_budget_begin(void);
 /* All rows, as a snapshot has them; gives how many. */
 uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
+/* The dashboard's rows alone, with what it uses of them. */
+uint32_t m6_budget_snap_dashboard(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
 /* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);

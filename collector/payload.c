@@ -104,6 +104,7 @@ static json_t *node_to_json(const mach6_node *n, unsigned depth)
 }
 
 json_t *m6_payload_node(const mach6_node *n) { return node_to_json(n, 0); }
+json_t *m6_payload_node_alone(const mach6_node *n) { return node_to_json(n, M6_PAYLOAD_DEPTH_MAX); }
 
 int mach6_convert(const mach6_node *n, enum mach6_format format, char **out, size_t *bytes)
 {

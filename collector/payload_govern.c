@@ -19,12 +19,12 @@ static json_t *amount(uint64_t v, uint32_t unit)
   }
 }
 
-json_t *m6_payload_budgets(const struct m6_snapshot *s)
+json_t *m6_payload_budgets(const struct m6_snap_budget *rows, uint32_t count)
 {
   static const char *const units[M6_UNITS] = {"count", "bytes", "s", "share", "hz"};
   json_t *o = json_object();
-  for (uint32_t i = 0; i < s->govern.budget_count; i++) {
-    const struct m6_snap_budget *b = &s->govern.budgets[i];
+  for (uint32_t i = 0; i < count; i++) {
+    const struct m6_snap_budget *b = &rows[i];
     json_object_set_new(o, b->name,
                         json_pack("{s:o, s:o, s:o, s:s, s:s}", "used",
                                   b->used == M6_BUDGET_ELSEWHERE ? json_null() : amount(b->used, b->unit), "cap",

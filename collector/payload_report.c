@@ -233,12 +233,12 @@ static json_t *recording(const mach6_stats *h)
                    "damaged_at", h->dump.broke_why ? m6_json_u64(h->dump.broke_at) : json_null());
 }
 
-json_t *m6_payload_report(const mach6_stats *h, int with_frames)
+#define KEY(key, value) error |= json_object_set_new(o, key, value)
+json_t *m6_payload_head(const mach6_stats *h)
 {
   const struct m6_snapshot *s = h->snap;
   json_t *o = json_object();
   int error = !o;
-#define KEY(key, value) error |= json_object_set_new(o, key, value)
   KEY("mach6", json_string(MACH6_VERSION));
   KEY("format", json_integer(M6_SNAPSHOT_VERSION));
   KEY("target", target(s));
@@ -252,11 +252,21 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("allocs", allocs(s));
   KEY("losses", losses(s));
   KEY("overhead", overhead(s));
-  KEY("budgets", m6_payload_budgets(s));
+  KEY("budgets", m6_payload_budgets(s->govern.budgets, s->govern.budget_count));
   KEY("governor", m6_payload_governor(s));
   KEY("chain", m6_payload_chain(s));
   KEY("heap", m6_payload_heap(s));
   KEY("spikes", spikes(h));
+  if (!error) return o;
+  json_decref(o);
+  return NULL;
+}
+
+json_t *m6_payload_report(const mach6_stats *h, int with_frames)
+{
+  const struct m6_snapshot *s = h->snap;
+  json_t *o = m6_payload_head(h);
+  int error = !o;
   KEY("kernel", m6_payload_kernel(h));
   KEY("series", series(s));
   KEY("seconds", m6_payload_seconds(s));
@@ -265,11 +275,11 @@ json_t *m6_payload_report(const mach6_stats *h, int with_frames)
   KEY("root", m6_payload_node(h->nodes));
   KEY("recording", recording(h));
   if (with_frames) KEY("frames", frames(s));
-#undef KEY
   if (!error) return o;
   json_decref(o);
   return NULL;
 }
+#undef KEY
 
 int mach6_stats_convert(const mach6_stats *s, enum mach6_format format, char **out, size_t *bytes)
 {

@@ -8,7 +8,7 @@ MAN := $(wildcard tools/man/*.[1-8])
 man_place = share/man/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 install: all
 	install -d "$I/bin" "$I/lib/mach6" "$I/lib/pkgconfig" "$I/include"
-	install -m 755 $B/mach6 $B/mach6-collector "$I/bin/"
+	install -m 755 $B/mach6 $B/mach6-collector $B/mach6-dashboard "$I/bin/"
 	install -m 755 $B/libmach6.so "$I/lib/mach6/"
 	install -m 644 $B/libmach6stats.a "$I/lib/"
 	install -m 755 $B/libmach6stats.so "$I/lib/libmach6stats.so.$(VERSION)"
@@ -22,7 +22,7 @@ install: all
 
 # What `install` puts there, and no more; folders that others use, too, stay.
 uninstall:
-	if [ -d "$I" ]; then cd "$I" && rm -f bin/mach6 bin/mach6-collector include/mach6.h include/mach6_stats.h \
+	if [ -d "$I" ]; then cd "$I" && rm -f bin/mach6 bin/mach6-collector bin/mach6-dashboard include/mach6.h include/mach6_stats.h \
 	  lib/mach6/libmach6.so lib/pkgconfig/mach6.pc lib/libmach6stats.a lib/libmach6stats.so \
 	  lib/libmach6stats.so.0 lib/libmach6stats.so.$(VERSION) $(foreach m,$(MAN),$(call man_place,$m)); fi
 	-[ ! -d "$I/lib/mach6" ] || rmdir "$I/lib/mach6"
@@ -40,10 +40,10 @@ bench: all $(BENCH)
 	@tests/bench/run $(BENCH_ARGS)
 
 # ---- lint -----------------------------------------------------------------------------------------------------------
-LINT_C := $(wildcard shm/*.h bpf/*.[ch] preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
+LINT_C := $(wildcard shm/*.h bpf/*.[ch] preload/*.[ch] collector/*.[ch] tools/mach6/*.[ch] tools/dashboard/*.[ch] tools/sample/*.[ch] tests/unit/*.[ch] \
   tests/programs/*.c tests/programs/*.cc tests/bench/*.[ch] tests/fuzz/*.[ch])
 LINT_SH := tools/demo tools/setup tests/run tests/lib.sh .ci/run $(wildcard tests/bench/run tests/bench/diff tests/*/*.test) tests/fuzz/fuzz.sh
-LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/sample/*.c)
+LINT_TIDY := $(wildcard preload/*.c collector/*.c tools/mach6/*.c tools/dashboard/*.c tools/sample/*.c)
 TIDY_CHECKS := -*,bugprone-*,clang-analyzer-*,misc-redundant-expression,misc-unused-parameters
 TIDY_CHECKS := $(TIDY_CHECKS),-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier
 TIDY_CHECKS := $(TIDY_CHECKS),-bugprone-narrowing-conversions,-bugprone-assignment-in-if-condition
@@ -62,7 +62,7 @@ lint-cppcheck:
 	$(call say,LINT,cppcheck)
 	$Qcppcheck -q --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=syntaxError:/usr/* -I. -D_GNU_SOURCE -D__x86_64__ \
-	  -DMACH6_VERSION='"$(VERSION)"' $(wildcard preload collector tools/mach6 tools/sample)
+	  -DMACH6_VERSION='"$(VERSION)"' $(wildcard preload collector tools/mach6 tools/dashboard tools/sample)
 lint-tidy:
 	$(call say,LINT,clang-tidy)
 	$Qclang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $(LINT_TIDY) -- -std=gnu11 -D_GNU_SOURCE -I. -I$B \

@@ -7,13 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,10 +22,10 @@
 #include "../../shm/budget.h"
 #include "../../shm/clock.h"
 #include "launch.h"
+#include "reach.h"
 #include "tool.h"
 
-#define ANSWER_MS 30000 /* the end of a session may have much to write */
-#define BEGIN_MS 10000  /* a collector that needs longer to speak is told of */
+#define BEGIN_MS 10000 /* a collector that needs longer to speak is told of */
 
 struct options {
   const char *level, *ttl, *file;
@@ -36,42 +34,6 @@ struct options {
 };
 
 /* ---- its collector -------------------------------------------------------------------------------------------------- */
-
-/* A connection to it; or -errno, and ENOENT when there is none. */
-static int reach(pid_t collector)
-{
-  struct stat st;
-  char path[64];
-  if (collector <= 0) return -ENOENT;
-  snprintf(path, sizeof path, "/proc/%d", (int)collector);
-  if (stat(path, &st) != 0) return -ENOENT; /* it died */
-  int fd = m6_socket_connect(st.st_uid, collector);
-  if (fd < 0) return fd;
-  struct ucred who;
-  socklen_t n = sizeof who;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == st.st_uid) return fd;
-  close(fd);
-  return -EPERM;
-}
-
-/* Sends a command, waits for its answer. Its status, the text in `text`; -1 when there was none. */
-static int ask(int fd, const char *command, char text[M6_SOCKET_PACKET])
-{
-  struct pollfd p = {fd, POLLIN, 0};
-  ssize_t n = -1;
-  int got;
-  text[0] = 0;
-  if (send(fd, command, strlen(command), MSG_NOSIGNAL) < 0) return -1;
-  while ((got = poll(&p, 1, ANSWER_MS)) < 0 && errno == EINTR) {}
-  if (got == 1) n = recv(fd, text, M6_SOCKET_PACKET - 1, 0);
-  if (n <= 0) return -1;
-  text[n] = 0;
-  char *end;
-  long status = strtol(text, &end, 10);
-  if (end == text || *end != ' ' || status < 0 || status > 255) return -1;
-  memmove(text, end + 1, strlen(end + 1) + 1);
-  return (int)status;
-}
 
 static int unreachable(const struct m6_target *t, int error)
 {
@@ -87,7 +49,7 @@ static int unreachable(const struct m6_target *t, int error)
 static int command(const struct m6_target *t, int fd, const char *what)
 {
   char text[M6_SOCKET_PACKET];
-  int status = ask(fd, what, text);
+  int status = reach_ask(fd, what, text);
   close(fd);
   if (status < 0)
     return say("collector %u of process %d ended without an answer", t->collector_pid, (int)t->pid), EXIT_OTHER;
@@ -142,9 +104,10 @@ static int begin(const struct options *o)
   if (child < 0) return say("cannot start a collector: %s", strerror(errno)), EXIT_OTHER;
   for (uint64_t from = m6_monotonic_ns(); m6_monotonic_ns() - from < BEGIN_MS * 1000000ull;) {
     if (waitpid(child, &status, WNOHANG) == child) return ended(err, status);
-    int fd = reach(child);
-    status = fd < 0 ? -1
-                    : ask(fd, "on", text); /* it begins by itself: this tells when it has begun, or that it waits */
+    int fd = reach_collector(child);
+    status = fd < 0
+               ? -1
+               : reach_ask(fd, "on", text); /* it begins by itself: this tells when it has begun, or that it waits */
     if (fd >= 0) close(fd);
     if (status >= 0) {
       say("process %d: %s; 'mach6 stat %d' shows it, 'mach6 off %d' ends it", (int)o->pid, text, (int)o->pid,
@@ -231,7 +194,7 @@ int m6_on(int argc, char **argv)
   struct m6_target t;
   int status = options(argc, argv, &argp, "mach6 on", &o, &t);
   if (status) return status;
-  int fd = reach((pid_t)t.collector_pid);
+  int fd = reach_collector((pid_t)t.collector_pid);
   if (fd == -ENOENT || fd == -ECONNREFUSED) return begin(&o);
   if (fd < 0) return unreachable(&t, -fd);
   if (o.level || o.ttl)
@@ -250,7 +213,7 @@ int m6_off(int argc, char **argv)
   struct m6_target t;
   int status = options(argc, argv, &argp, "mach6 off", &o, &t);
   if (status) return status;
-  int fd = reach((pid_t)t.collector_pid);
+  int fd = reach_collector((pid_t)t.collector_pid);
   if (fd == -ENOENT && t.collector_pid == 0) return explain_no_capture(&t);
   if (fd < 0) return unreachable(&t, -fd);
   return command(&t, fd, "off");
@@ -284,7 +247,7 @@ int m6_dump(int argc, char **argv)
   if (status) return status;
   snprintf(name, sizeof name, "mach6-%d.dump", (int)o.pid);
   if (!absolute(o.file ? o.file : name, path)) return say("%s: %s", o.file, strerror(errno)), EXIT_OTHER;
-  int fd = reach((pid_t)t.collector_pid);
+  int fd = reach_collector((pid_t)t.collector_pid);
   if (fd == -ENOENT && t.collector_pid == 0) return explain_no_capture(&t);
   if (fd < 0) return unreachable(&t, -fd);
   snprintf(text, sizeof text, "dump %s", path);

@@ -1,5 +1,4 @@
 /* main.c - mach6: finds the command that was named. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@ static const struct command {
 } commands[] = {
   {"run", m6_run, "start a game, watch it, and report when it ends"},
   {"stat", m6_stat, "show the live statistics of a game that is captured"},
+  {"dashboard", m6_dashboard, "show them as a page in a browser on this machine"},
   {"on", m6_on, "begin a session in a process that has loaded mach6"},
   {"off", m6_off, "end the session of a process that is captured"},
   {"dump", m6_dump, "write what is collected now into a file"},
@@ -27,18 +27,6 @@ static const struct command {
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-void say(const char *format, ...)
-{
-  /* One write, so that lines of several processes stay whole. */
-  char line[4096];
-  va_list a;
-  va_start(a, format);
-  int n = vsnprintf(line, sizeof line, format, a);
-  va_end(a);
-  fflush(stdout);
-  if (n >= 0) fprintf(stderr, "mach6: %s\n", line);
-}
-
 static char *first_argument, *arguments_end;
 
 void tool_hide_arguments(void) { memset(first_argument, 0, (size_t)(arguments_end - first_argument)); }
@@ -46,7 +34,7 @@ void tool_hide_arguments(void) { memset(first_argument, 0, (size_t)(arguments_en
 static void usage(FILE *to)
 {
   fputs("mach6 - where does a game's frame time go, who allocates, does it leak?\n\n", to);
-  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-7s %s\n", commands[i].name, commands[i].what);
+  for (size_t i = 0; i < COMMANDS; i++) fprintf(to, "  mach6 %-9s %s\n", commands[i].name, commands[i].what);
   fputs("  mach6 help [COMMAND]\n  mach6 --version\n\n"
         "Most people want:  mach6 run -- ./game its arguments\n",
         to);

@@ -1,7 +1,6 @@
 /* ps.c - mach6 ps: the processes of this machine that have the shim in them, and who may capture which. */
 #include <argp.h>
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 
 #include "../../collector/stats_internal.h"
 #include "../../collector/stats_targets.h"
-#include "../../collector/stats_words.h"
+#include "ps_words.h"
 #include "text.h"
 #include "tool.h"
 
@@ -17,75 +16,10 @@ struct options {
   int json, verbose;
 };
 
-static const char *user_name(uint32_t uid, char *room, size_t n)
-{
-  const struct passwd *p = getpwuid(uid);
-  if (p) snprintf(room, n, "%s", p->pw_name);
-  else snprintf(room, n, "%u", uid);
-  return room;
-}
-
-static const char *state_of(const struct m6_target *t)
-{
-  static const char *const problems[] = {
-    [M6_TARGET_UNREADABLE] = "hidden", [M6_TARGET_UNFINISHED] = "starting", [M6_TARGET_VERSION] = "other version",
-    [M6_TARGET_INVALID] = "damaged",   [M6_TARGET_STALE] = "dead",          [M6_TARGET_NAMESPACE] = "other namespace",
-  };
-  if (t->problem == M6_TARGET_FINE) return m6_state_name(t->state);
-  return t->problem < sizeof problems / sizeof *problems && problems[t->problem] ? problems[t->problem] : "?";
-}
-
-/* Who may start a session: a clause for people. */
-static void may_capture(const struct m6_target *t, char *room, size_t n)
-{
-  char user[64];
-  if (t->problem != M6_TARGET_FINE && t->problem != M6_TARGET_UNREADABLE) snprintf(room, n, "nobody");
-  else if (t->problem == M6_TARGET_FINE && t->state != M6_COLLECTING && t->sessions_started >= t->sessions_allowed)
-    snprintf(room, n, "nobody, its %s over", t->sessions_allowed == 1 ? "session is" : "sessions are");
-  else if (t->mine) snprintf(room, n, "you");
-  else snprintf(room, n, "%s%s", user_name(t->uid, user, sizeof user), t->uid ? ", root" : "");
-}
-
-/* Presents so far, when somebody counts them: 1 and *presents. */
-static int presents_of(const struct m6_target *t, uint64_t *presents)
-{
-  mach6_stats *s;
-  if (t->problem != M6_TARGET_FINE || t->state != M6_COLLECTING || mach6_stats_open(t->pid, &s)) return 0;
-  *presents = mach6_stats_snapshot(s)->presents;
-  mach6_stats_close(s);
-  return 1;
-}
-
-/* What a target calls itself is foreign bytes: made UTF-8 here. */
-static const char *name_of(const struct m6_target *t, char room[64])
-{
-  memcpy(room, t->name, 63);
-  room[63] = 0;
-  if (!m6_utf8_valid(room, strlen(room)))
-    for (char *c = room; *c; c++)
-      if (*c & 0x80) *c = '?';
-  return *room ? room : "?";
-}
-
 static int as_json(const struct m6_target *list, size_t count)
 {
   json_t *all = json_array();
-  for (size_t i = 0; i < count; i++) {
-    const struct m6_target *t = &list[i];
-    char who[128], user[64], name[64];
-    uint64_t presents;
-    int fine = t->problem == M6_TARGET_FINE;
-    may_capture(t, who, sizeof who);
-    json_array_append_new(
-      all, json_pack("{s:i, s:o, s:o, s:s, s:s, s:o, s:o, s:s, s:b, s:o, s:o, s:o}", "pid", (int)t->pid, "name",
-                     fine ? json_string(name_of(t, name)) : json_null(), "uid", m6_json_u64(t->uid), "user",
-                     user_name(t->uid, user, sizeof user), "state", state_of(t), "presents",
-                     presents_of(t, &presents) ? m6_json_u64(presents) : json_null(), "collector_pid",
-                     t->collector_pid ? m6_json_u64(t->collector_pid) : json_null(), "may_capture", who, "mine",
-                     t->mine != 0, "sessions_allowed", fine ? m6_json_u64(t->sessions_allowed) : json_null(),
-                     "sessions_started", fine ? m6_json_u64(t->sessions_started) : json_null(), "pointer_bits",
-                     fine ? m6_json_u64(t->pointer_bits) : json_null()));
-  }
+  for (size_t i = 0; i < count; i++) json_array_append_new(all, target_json(&list[i]));
   char *text = NULL;
   size_t n = 0;
   int error = m6_payload_encode(all, MACH6_JSON, &text, &n);
@@ -109,10 +43,10 @@ static int as_table(const struct m6_target *list, size_t count)
     char who[128], user[64], name[64], collector[32] = "-";
     uint64_t presents;
     if (t->collector_pid) snprintf(collector, sizeof collector, "%u", t->collector_pid);
-    may_capture(t, who, sizeof who);
-    printf("%8d  %-12.12s %-15s %10s %9s  %-24s ", (int)t->pid, user_name(t->uid, user, sizeof user), state_of(t),
-           presents_of(t, &presents) ? t_count(presents) : "-", collector, who);
-    t_label(&p, t->problem == M6_TARGET_FINE ? name_of(t, name) : "-", 0);
+    target_may_capture(t, who, sizeof who);
+    printf("%8d  %-12.12s %-15s %10s %9s  %-24s ", (int)t->pid, target_user(t->uid, user, sizeof user), target_state(t),
+           target_presents(t, &presents) ? t_count(presents) : "-", collector, who);
+    t_label(&p, t->problem == M6_TARGET_FINE ? target_name(t, name) : "-", 0);
     putchar('\n');
   }
   return EXIT_FINE;

@@ -103,37 +103,6 @@ static pid_t resolve(const char *who, int *status)
   return best;
 }
 
-/* What went wrong, in words that say what to do, and its exit status. */
-static int explain(pid_t pid, int error)
-{
-  struct m6_target t;
-  int status;
-  switch (error) {
-  case MACH6_ENOTFOUND: status = explain_find(pid, &t); return status ? status : explain_no_capture(&t);
-  case MACH6_EPERM:
-    return say("the live stats of process %d are another user's: say this as that user, or as root (sudo mach6 stat "
-               "%d)",
-               (int)pid, (int)pid),
-           EXIT_DENIED;
-  case MACH6_EVERSION:
-    return say("process %d is captured by another version of mach6 than this one (%s): use the mach6 that came with "
-               "its collector",
-               (int)pid, MACH6_VERSION),
-           EXIT_VERSION;
-  case MACH6_EINVALID:
-    return say("the live stats of process %d are damaged: stop its collector and start it again", (int)pid),
-           EXIT_DAMAGED;
-  case MACH6_EBUSY:
-    return say("the live stats of process %d cannot be read: its collector has not published yet, or died at it; try "
-               "again, "
-               "or start it again with 'mach6-collector --pid %d'",
-               (int)pid, (int)pid),
-           EXIT_NO_CAPTURE;
-  case MACH6_ESYSTEM: return say("live stats of process %d: %s", (int)pid, strerror(errno)), EXIT_OTHER;
-  default: return say("live stats of process %d: %s", (int)pid, mach6_stats_strerror(error)), EXIT_OTHER;
-  }
-}
-
 /* ---- showing it -------------------------------------------------------------------------------------------------- */
 
 static size_t first_lines(const char *text, size_t n, unsigned lines)
@@ -206,7 +175,7 @@ static int watch(mach6_stats *s, pid_t pid, const struct options *o)
     struct timespec t = {(time_t)o->watch, (long)(fmod(o->watch, 1) * 1e9)};
     nanosleep(&t, NULL);
     int over = is_over(s, pid), error = mach6_stats_refresh(s);
-    if (error && error != MACH6_EBUSY) return over ? EXIT_FINE : explain(pid, error);
+    if (error && error != MACH6_EBUSY) return over ? EXIT_FINE : explain_stats(pid, error);
     if (over && mach6_stats_snapshot(s)->publishes == shown) break;
   }
   if (!o->json && !o->msgpack) say("the session of process %d is over", (int)pid);
@@ -261,7 +230,7 @@ int m6_stat(int argc, char **argv)
   if (!pid) return status;
   mach6_stats *s;
   int error = mach6_stats_open(pid, &s);
-  if (error) return explain(pid, error);
+  if (error) return explain_stats(pid, error);
   unsigned silent = silent_for(s);
   status = o.watch > 0 ? watch(s, pid, &o) : show(s, &o);
   if (!o.watch && !status && silent)

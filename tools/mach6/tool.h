@@ -1,11 +1,11 @@
 /* tool.h - what the commands of mach6 share: the table of commands, exit statuses, messages.
  *
- *   main.c     finds the command
- *   ps.c stat.c run.c drive.c (on, off, dump)  one command each; run.c is helped by program.c (what is this file?),
+ *   main.c     finds the command; say.c says things
+ *   ps.c stat.c run.c drive.c (on, off, dump) dashboard.c  one command each; run.c is helped by program.c (what is this file?),
  *              launch.c (processes) and save.c (files)
  *   report_file.c export.c diff.c gate.c  commands on dumps, by dumpfile.c (loading) and dump_options.c; export_*.c are
  *              formats; compare.c, compare_runs.c and rank.c the statistics behind diff and diff_runs.c
- *   explain.c  why a process cannot be captured or shown
+ *   explain.c  why a process cannot be captured or shown; ps_words.c what a list says of one; reach.c speaks to its collector
  *   doctor.c probe.c  commands on the kernel side; doctor_probes.c has what doctor tries
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  *   analyze.c  a command on dumps, helped by summary.c (a snapshot in few bytes) and answer.c (asks a command)
@@ -39,6 +39,7 @@ enum m6_status {
 
 int m6_ps(int argc, char **argv);
 int m6_stat(int argc, char **argv);
+int m6_dashboard(int argc, char **argv);
 int m6_run(int argc, char **argv);
 int m6_on(int argc, char **argv);
 int m6_off(int argc, char **argv);
@@ -56,9 +57,13 @@ int m6_probe(int argc, char **argv);
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* explain.c, each with a message when its status is not 0: the newest image of a process; that nobody captures this one. */
+/* explain.c, each with a message when its status is not 0: the newest image of a process; that nobody captures this one; why its
+ * live stats cannot be had (enum mach6_error). Those named why_ give the words, and say nothing. */
 int explain_find(pid_t pid, struct m6_target *out);
 int explain_no_capture(const struct m6_target *t);
+int explain_stats(pid_t pid, int error);
+int why_no_capture(const struct m6_target *t, char *why, size_t room);
+int why_no_stats(const char *command, pid_t pid, int error, char *why, size_t room);
 
 /* Makes /proc/self/cmdline empty, in a process that shall not be found by the command's name. */
 void tool_hide_arguments(void);
