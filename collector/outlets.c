@@ -10,6 +10,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "site_publish.h"
+#include "site_side.h"
 #include "symbols_debuginfod.h"
 
 /* Stacks come in bursts, and have little room; the more bytes lie between two samples, the smaller the bursts are. */
@@ -126,6 +127,8 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   if (i->sites || i->kernel) out.modules = (struct m6_module_view){i, m6_modules_of_image};
   if (kind != M6_SNAPSHOT_LIVE) m6_site_side_forget_rows(i->sites); /* who keeps it wants rows of the same moment */
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
+  if (final && !m6_site_side_wait(i->sites, 0))
+    m6_say(M6_NORMAL, "reading debug information takes too long: some sites are named by symbol tables alone");
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;
   return bytes;

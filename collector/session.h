@@ -48,9 +48,10 @@ struct m6_options {
 };
 
 struct m6_dumps {
-  struct m6_dump *dump; /* the one on demand that is under way */
+  char *path;           /* of the one on demand that is under way */
+  struct m6_dump *dump; /* NULL: it waits for names */
   void *block;
-  char *path;
+  uint64_t asked_ns;
   int failed; /* the errno that the last dump at an end failed with */
   int told_refused;
 };
@@ -90,9 +91,9 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
 int m6_outlets_dump_open(struct m6_outlets *o, struct m6_error *e);
 void m6_outlets_dump_final(struct m6_outlets *o); /* of the block that was just published; waits; sets dumps.failed */
 /* On demand: 0 when it has begun, EBUSY while one is under way, or another errno. */
-int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, const char *path);
+int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const char *path);
 /* Each turn of the drain loop: 1 when one has just ended, *error its errno or 0. Never waits. */
-int m6_outlets_dump_poll(struct m6_outlets *o, int *error);
+int m6_outlets_dump_poll(struct m6_outlets *o, struct m6_image *i, int *error);
 void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */

@@ -394,10 +394,14 @@ void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *, con
   if (s && s->symbols) m6_symbols_met(s->symbols, each, arg);
 }
 
-const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
+void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind)
 {
-  if (stack == 0 || !s->symbols) return "";
-  return m6_site_names_text(s->names, s->symbols, stack);
+  if (stack && s->symbols) m6_site_names_ask(s->names, s->symbols, stack, kind);
 }
 
-void m6_site_side_wait(struct m6_site_side *s) { m6_site_names_wait(s->names); }
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
+{
+  return stack && s->symbols ? m6_site_names_text(s->names, stack) : "";
+}
+
+int m6_site_side_wait(struct m6_site_side *s, unsigned ms) { return !s || m6_site_names_wait(s->names, ms); }
