@@ -20,7 +20,7 @@ static uint32_t longest_ms(const struct m6_outlets *o)
   uint64_t ms = M6_POLL_MAX_MS;
   if (o->options->site_interval) {
     uint32_t distance = now->sites ? now->sites : o->options->site_interval;
-    uint64_t stacks_ms = (uint64_t)M6_POLL_SITES_MS * distance / M6_SITE_INTERVAL;
+    uint64_t stacks_ms = (uint64_t)M6_POLL_SITES_MS * distance / M6_POLL_SITES_BYTES;
     if (stacks_ms < M6_POLL_SITES_MS) stacks_ms = M6_POLL_SITES_MS;
     if (stacks_ms < ms) ms = stacks_ms;
   }

@@ -21,9 +21,11 @@
  * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
-#define M6_POLL_BUSY_MS 5   /* while something is waited for */
-#define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
-#define M6_POLL_SITES_MS 10 /* the same with sites, where one sample in M6_SITE_INTERVAL bytes is taken, or more */
+#define M6_POLL_BUSY_MS 5 /* while something is waited for */
+#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
+#define M6_POLL_SITES_MS                                                                                               \
+  10 /* the same with sites, where the place for stacks is small; longer with M6_POLL_SITES_BYTES and more */
+#define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2) /* between two samples, for each M6_POLL_SITES_MS */
 #define M6_POLL_EVERY_MS                                                                                               \
   1 /* when every allocation is a sample, a ring is full in less than that: no sleep while there are records */
 #define M6_PUBLISH_MS 500

@@ -40,7 +40,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
 void m6_site_side_close(struct m6_site_side *s);
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
-/* Gives how full the stacks' place was, in percent; 100 when there is more to do, for which there was no time before the next drain. */
+/* Gives how full the stacks' place was, in percent, or more, as they come in bursts; 100 when there is more to do, for which there was no time before the next drain. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
 
