@@ -10,6 +10,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "site_publish.h"
+#include "site_side.h"
 #include "symbols_debuginfod.h"
 
 /* Stacks come in bursts, and have little room; the more bytes lie between two samples, the smaller the bursts are. */
@@ -19,7 +20,7 @@ static uint32_t longest_ms(const struct m6_outlets *o)
   uint64_t ms = M6_POLL_MAX_MS;
   if (o->options->site_interval) {
     uint32_t distance = now->sites ? now->sites : o->options->site_interval;
-    uint64_t stacks_ms = (uint64_t)M6_POLL_SITES_MS * distance / M6_SITE_INTERVAL;
+    uint64_t stacks_ms = (uint64_t)M6_POLL_SITES_MS * distance / M6_POLL_SITES_BYTES;
     if (stacks_ms < M6_POLL_SITES_MS) stacks_ms = M6_POLL_SITES_MS;
     if (stacks_ms < ms) ms = stacks_ms;
   }
@@ -126,6 +127,8 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
   if (i->sites || i->kernel) out.modules = (struct m6_module_view){i, m6_modules_of_image};
   if (kind != M6_SNAPSHOT_LIVE) m6_site_side_forget_rows(i->sites); /* who keeps it wants rows of the same moment */
   size_t bytes = m6_snapshot_build(i->capture, &out, kind, block);
+  if (final && !m6_site_side_wait(i->sites, 0))
+    m6_say(M6_NORMAL, "reading debug information takes too long: some sites are named by symbol tables alone");
   ((struct m6_snapshot *)block)->ending_known = o->watch.ending_known > 0;
   ((struct m6_snapshot *)block)->ending = o->watch.ending_known > 0 ? o->watch.ending : 0;
   return bytes;

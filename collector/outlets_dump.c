@@ -1,7 +1,8 @@
 /* outlets_dump.c - a session's dumps: the one at its end (--out), and those on demand. See session.h and dump_write.h.
  *
- * On demand: m6_outlets_dump takes a snapshot into a block of its own and begins; m6_outlets_dump_poll is called each turn of the
- * drain loop. At the end nothing is left to drain, so that dump is waited for; SIGTERM gives it up.
+ * On demand: m6_outlets_dump asks for the names of sites, as the debug information has them; m6_outlets_dump_poll, which is called each turn
+ * of the drain loop, takes a snapshot into a block of its own when they are there, and begins. At the end nothing is left to drain, so
+ * that dump is waited for; SIGTERM gives it up.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +11,9 @@
 
 #include "budgets.h"
 #include "session.h"
+#include "site_publish.h"
+
+#define M6_DUMP_NAMES_MS 10000 /* then a dump is written with the names that there are */
 
 static void say_refused(struct m6_outlets *o, const struct m6_dump *d)
 {
@@ -79,25 +83,45 @@ void m6_outlets_dump_final(struct m6_outlets *o)
   if (e) o->dumps.failed = e;
 }
 
-int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, const char *path)
+/* 0, or why it can't be. */
+static int begin(struct m6_outlets *o, struct m6_image *i)
 {
   struct m6_dumps *x = &o->dumps;
-  if (i->capture == NULL) return ENODATA;
-  if (x->dump) return EBUSY;
-  if (x->block == NULL && (x->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX)) == NULL) return ENOMEM;
-  if ((x->path = strdup(path)) == NULL) return ENOMEM;
-  m6_outlets_build(o, i, s, M6_SNAPSHOT_WHOLE, x->block);
-  struct m6_dump_options options = as_budgets_say(path);
+  struct m6_session_state now = {.state = M6_COLLECTING};
+  if (i == NULL || i->capture == NULL || m6_image_sample(i, 0) != 0) return EFAULT;
+  m6_outlets_build(o, i, &now, M6_SNAPSHOT_WHOLE, x->block);
+  struct m6_dump_options options = as_budgets_say(x->path);
   int e = m6_dump_begin(x->block, &options, &x->dump);
-  if (e) m6_outlets_dump_end(o);
-  else say_refused(o, x->dump);
+  if (e == 0) say_refused(o, x->dump);
   return e;
 }
 
-int m6_outlets_dump_poll(struct m6_outlets *o, int *error)
+int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const char *path)
 {
   struct m6_dumps *x = &o->dumps;
-  if (x->dump == NULL) return 0;
+  if (i->capture == NULL) return ENODATA;
+  if (x->path) return EBUSY;
+  if (x->block == NULL && (x->block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX)) == NULL) return ENOMEM;
+  if ((x->path = strdup(path)) == NULL) return ENOMEM;
+  x->asked_ns = m6_monotonic_ns();
+  m6_site_publish_ask(i->sites, i->capture, i->capture->books.last.number);
+  int e = i->sites ? m6_dump_check(path) : begin(o, i);
+  if (e) m6_outlets_dump_end(o);
+  return e;
+}
+
+int m6_outlets_dump_poll(struct m6_outlets *o, struct m6_image *i, int *error)
+{
+  struct m6_dumps *x = &o->dumps;
+  if (x->path == NULL) return 0;
+  if (x->dump == NULL) {
+    int late = m6_monotonic_ns() - x->asked_ns > M6_DUMP_NAMES_MS * 1000000ull;
+    if (i && !m6_site_side_wait(i->sites, 0) && !late) return 0;
+    if ((*error = begin(o, i)) != 0) {
+      m6_outlets_dump_end(o);
+      return 1;
+    }
+  }
   enum m6_dump_state state = m6_dump_poll(x->dump);
   if (state == M6_DUMP_BUSY) return 0;
   *error = say_end(x->dump, x->path, state);

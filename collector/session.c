@@ -64,12 +64,11 @@ static void happened(struct m6_session *s, enum m6_life_event event, uint64_t no
 static void begin_dump(struct m6_session *s, struct m6_client *k)
 {
   struct m6_image *i = s->source->image(s->arg);
-  struct m6_session_state now = {.state = M6_COLLECTING};
   if (s->life.state != M6_LIFE_COLLECTING || i == NULL || i->capture == NULL) {
     m6_command_answer(k, M6_EXIT_DUMP, "no session runs, so there is nothing to dump");
     return;
   }
-  int e = k->text[0] != '/' ? EINVAL : m6_image_sample(i, 0) != 0 ? EFAULT : m6_outlets_dump(s->o, i, &now, k->text);
+  int e = k->text[0] != '/' ? EINVAL : m6_outlets_dump(s->o, i, k->text);
   if (e)
     m6_command_answer(k, M6_EXIT_DUMP, "no dump: %s: %s", k->text,
                       e == EBUSY ? "another one is under way; try again when it is done" : strerror(e));
@@ -78,7 +77,7 @@ static void begin_dump(struct m6_session *s, struct m6_client *k)
 static void poll_dump(struct m6_session *s)
 {
   int error = 0;
-  if (!m6_outlets_dump_poll(s->o, &error)) return;
+  if (!m6_outlets_dump_poll(s->o, s->source->image(s->arg), &error)) return;
   if (error) answer(s, M6_VERB_DUMP, M6_EXIT_DUMP, "no dump; what was there before is as it was: ", strerror(error));
   else answer(s, M6_VERB_DUMP, M6_EXIT_OK, "the dump is written", "");
 }

@@ -21,9 +21,11 @@
  * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
-#define M6_POLL_BUSY_MS 5   /* while something is waited for */
-#define M6_POLL_MAX_MS 30   /* twice as long where the governor says so */
-#define M6_POLL_SITES_MS 10 /* the same with sites, where one sample in M6_SITE_INTERVAL bytes is taken, or more */
+#define M6_POLL_BUSY_MS 5 /* while something is waited for */
+#define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
+#define M6_POLL_SITES_MS                                                                                               \
+  10 /* the same with sites, where the place for stacks is small; longer with M6_POLL_SITES_BYTES and more */
+#define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2) /* between two samples, for each M6_POLL_SITES_MS */
 #define M6_POLL_EVERY_MS                                                                                               \
   1 /* when every allocation is a sample, a ring is full in less than that: no sleep while there are records */
 #define M6_PUBLISH_MS 500
@@ -48,9 +50,10 @@ struct m6_options {
 };
 
 struct m6_dumps {
-  struct m6_dump *dump; /* the one on demand that is under way */
+  char *path;           /* of the one on demand that is under way */
+  struct m6_dump *dump; /* NULL: it waits for names */
   void *block;
-  char *path;
+  uint64_t asked_ns;
   int failed; /* the errno that the last dump at an end failed with */
   int told_refused;
 };
@@ -90,9 +93,9 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
 int m6_outlets_dump_open(struct m6_outlets *o, struct m6_error *e);
 void m6_outlets_dump_final(struct m6_outlets *o); /* of the block that was just published; waits; sets dumps.failed */
 /* On demand: 0 when it has begun, EBUSY while one is under way, or another errno. */
-int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, const char *path);
+int m6_outlets_dump(struct m6_outlets *o, struct m6_image *i, const char *path);
 /* Each turn of the drain loop: 1 when one has just ended, *error its errno or 0. Never waits. */
-int m6_outlets_dump_poll(struct m6_outlets *o, int *error);
+int m6_outlets_dump_poll(struct m6_outlets *o, struct m6_image *i, int *error);
 void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 
 /* How long to wait before the next poll, from what this one found. */

@@ -1,6 +1,7 @@
 /* site_names.c - see site_names.h. A queue of stack numbers with one taker; what is known is published by one pointer each. */
 #include "site_names.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../shm/clock.h"
 #include "../shm/order.h"
 #include "symbols_debuginfod.h"
 
@@ -18,6 +20,8 @@
 #define STACK_TEXT 3800u /* bytes of its text */
 #define NICE 5
 #define AGAIN_MS 50
+#define KINDS 2
+#define OF_KIND(kind, stack) ((stack)*KINDS + (kind))
 
 struct m6_site_names {
   const struct m6_site_stacks *stacks;
@@ -25,10 +29,10 @@ struct m6_site_names {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t more, idle;
-  uint32_t *queue; /* M6_SITE_STACKS_MAX: each stack is asked for once */
+  uint32_t *queue; /* of OF_KIND: each stack is asked for once a kind */
   uint32_t asked, done;
   int stop;
-  char **text; /* by stack */
+  char **text; /* by OF_KIND. A text stays where it is: who asked may be reading it */
   uint8_t *wanted;
 };
 
@@ -54,14 +58,16 @@ static size_t line_of(const struct m6_sym_name *name, char *text, size_t at)
   return put(text, put(text, at, name->file), line);
 }
 
-static char *text_of(struct m6_symbols *symbols, const struct m6_site_stacked *k)
+static char *text_of(struct m6_symbols *symbols, const struct m6_site_stacked *k, enum m6_site_naming kind)
 {
+  int (*names_of)(struct m6_symbols *, struct m6_sym_place, struct m6_sym_name *,
+                  int) = kind == M6_NAMES_WHOLE ? m6_symbols_place_names : m6_symbols_place_brief;
   struct m6_sym_name names[M6_SYM_INLINE_MAX];
   char text[STACK_TEXT + 64];
   size_t whole = 0;
   int lines = 0;
   for (uint32_t i = 0; i < k->count && lines < NAMES; i++) {
-    int n = m6_symbols_place_names(symbols, k->place[i], names, M6_SYM_INLINE_MAX);
+    int n = names_of(symbols, k->place[i], names, M6_SYM_INLINE_MAX);
     for (int j = 0; j < n && lines < NAMES; j++, lines++) {
       size_t at = line_of(&names[j], text, whole);
       if (at >= STACK_TEXT) return strndup(text, whole); /* without this line */
@@ -81,13 +87,16 @@ static int is_pending(struct m6_symbols *symbols, const struct m6_site_stacked *
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------------- */
 
+static struct timespec after_ms(unsigned ms)
+{
+  uint64_t ns = m6_monotonic_ns() + ms * 1000000ull;
+  return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
 /* In a while; at once when it is to stop. Under the lock. */
 static void look_again(struct m6_site_names *n)
 {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += AGAIN_MS * 1000000;
-  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+  struct timespec until = after_ms(AGAIN_MS);
   if (!n->stop) pthread_cond_clockwait(&n->more, &n->lock, CLOCK_MONOTONIC, &until);
 }
 
@@ -103,12 +112,13 @@ static void *work(void *arg)
       pthread_cond_wait(&n->more, &n->lock);
       continue;
     }
-    uint32_t stack = n->queue[n->done];
+    uint32_t at = n->queue[n->done];
+    const struct m6_site_stacked *k = n->stacks->list[at / KINDS];
     struct m6_symbols *symbols = n->symbols;
     pthread_mutex_unlock(&n->lock);
-    int later = is_pending(symbols, n->stacks->list[stack]);
-    char *text = later ? NULL : text_of(symbols, n->stacks->list[stack]);
-    if (text) m6_publish(&n->text[stack], text);
+    int later = is_pending(symbols, k);
+    char *text = later ? NULL : text_of(symbols, k, at % KINDS);
+    if (text) m6_publish(&n->text[at], text);
     pthread_mutex_lock(&n->lock);
     if (later) look_again(n);
     else n->done++;
@@ -122,9 +132,9 @@ struct m6_site_names *m6_site_names_open(const struct m6_site_stacks *stacks)
   struct m6_site_names *n = calloc(1, sizeof *n);
   if (!n) return NULL;
   n->stacks = stacks;
-  n->queue = malloc(M6_SITE_STACKS_MAX * sizeof *n->queue);
-  n->text = calloc(M6_SITE_STACKS_MAX, sizeof *n->text);
-  n->wanted = calloc(M6_SITE_STACKS_MAX, 1);
+  n->queue = malloc(KINDS * M6_SITE_STACKS_MAX * sizeof *n->queue);
+  n->text = calloc(KINDS * M6_SITE_STACKS_MAX, sizeof *n->text);
+  n->wanted = calloc(KINDS * M6_SITE_STACKS_MAX, 1);
   pthread_mutex_init(&n->lock, NULL);
   pthread_cond_init(&n->more, NULL);
   pthread_cond_init(&n->idle, NULL);
@@ -149,7 +159,7 @@ void m6_site_names_close(struct m6_site_names *n)
   pthread_cond_broadcast(&n->more);
   pthread_mutex_unlock(&n->lock);
   pthread_join(n->thread, NULL);
-  for (uint32_t i = 0; i < M6_SITE_STACKS_MAX; i++) free(n->text[i]);
+  for (uint32_t i = 0; i < KINDS * M6_SITE_STACKS_MAX; i++) free(n->text[i]);
   free(n->queue);
   free(n->text);
   free(n->wanted);
@@ -159,23 +169,34 @@ void m6_site_names_close(struct m6_site_names *n)
   free(n);
 }
 
-const char *m6_site_names_text(struct m6_site_names *n, struct m6_symbols *symbols, uint32_t stack)
+void m6_site_names_ask(struct m6_site_names *n, struct m6_symbols *symbols, uint32_t stack, enum m6_site_naming kind)
 {
-  if (!n || stack >= M6_SITE_STACKS_MAX) return NULL;
-  if (n->wanted[stack]) return m6_observe(&n->text[stack]);
-  n->wanted[stack] = 1;
+  if (!n || stack >= M6_SITE_STACKS_MAX) return;
+  if (n->wanted[OF_KIND(kind, stack)] || n->wanted[OF_KIND(M6_NAMES_WHOLE, stack)]) return;
+  n->wanted[OF_KIND(kind, stack)] = 1;
   pthread_mutex_lock(&n->lock);
   n->symbols = symbols;
-  n->queue[n->asked++] = stack;
+  n->queue[n->asked++] = OF_KIND(kind, stack);
   pthread_cond_signal(&n->more);
   pthread_mutex_unlock(&n->lock);
-  return NULL;
 }
 
-void m6_site_names_wait(struct m6_site_names *n)
+const char *m6_site_names_text(struct m6_site_names *n, uint32_t stack)
 {
-  if (!n) return;
+  if (!n || stack >= M6_SITE_STACKS_MAX) return NULL;
+  const char *whole = m6_observe(&n->text[OF_KIND(M6_NAMES_WHOLE, stack)]);
+  return whole ? whole : m6_observe(&n->text[OF_KIND(M6_NAMES_BRIEF, stack)]);
+}
+
+int m6_site_names_wait(struct m6_site_names *n, unsigned ms)
+{
+  struct timespec until = after_ms(ms);
+  int e = 0;
+  if (!n) return 1;
   pthread_mutex_lock(&n->lock);
-  while (n->done != n->asked) pthread_cond_wait(&n->idle, &n->lock);
+  while (n->done != n->asked && e != ETIMEDOUT)
+    e = ms ? pthread_cond_clockwait(&n->idle, &n->lock, CLOCK_MONOTONIC, &until) : ETIMEDOUT;
+  int all = n->done == n->asked;
   pthread_mutex_unlock(&n->lock);
+  return all;
 }

@@ -147,6 +147,11 @@ static void put_texts(struct m6_site_side *side, const struct m6_sites *s, const
   if (stack) to->stack_offset = text->put(text->arg, stack, &to->stack_bytes);
 }
 
+static void ask(struct m6_site_side *side, const struct m6_site_shown *shown, enum m6_site_naming kind)
+{
+  for (uint32_t i = 0; i < shown->count; i++) m6_site_side_ask(side, shown->site[i]->stack, kind);
+}
+
 static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const struct m6_capture *c,
                          const struct m6_snapshot *snap, const struct missing *m, uint32_t most,
                          struct m6_snap_site *rows, const struct m6_site_text *text)
@@ -154,13 +159,27 @@ static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const st
   struct m6_site_shown *shown = m6_site_side_shown(side, s);
   int last = snap->state != M6_COLLECTING;
   show(shown, s, m, most, last);
-  for (uint32_t i = 0; i < shown->count; i++) m6_site_side_text(side, shown->site[i]->stack);
-  if (last) m6_site_side_wait(side);
+  ask(side, shown, last ? M6_NAMES_WHOLE : M6_NAMES_BRIEF);
   for (uint32_t i = 0; i < shown->count; i++) {
     rows[i] = shown->row[i];
     put_texts(side, s, c, shown->site[i], text, &rows[i]);
   }
   return shown->count;
+}
+
+void m6_site_publish_ask(struct m6_site_side *side, const struct m6_capture *c, uint64_t presents)
+{
+  if (!side) return;
+  struct m6_site_counts n = m6_site_side_counts(side);
+  const struct missing m[] = {missing_of(n.dropped_bytes, c->head.site_interval, presents),
+                              missing_of(n.maps_dropped_bytes, 1, presents)};
+  struct m6_sites *const of[] = {m6_site_side_sites(side), m6_site_side_maps(side)};
+  static const uint32_t most[] = {M6_SITES_SHOWN, M6_SITE_MAPS_SHOWN};
+  for (int i = 0; i < 2; i++) {
+    struct m6_site_shown *shown = m6_site_side_shown(side, of[i]);
+    show(shown, of[i], &m[i], most[i], 1);
+    ask(side, shown, M6_NAMES_WHOLE);
+  }
 }
 
 uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapshot *snap, struct m6_snap_site *rows,
@@ -170,7 +189,11 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
   struct m6_sites *s = m6_site_side_sites(side);
   struct m6_site_counts n;
   struct m6_snap_sites *to = &snap->sites;
-  if (snap->state != M6_COLLECTING) m6_site_side_finish(side, c);
+  if (snap->state != M6_COLLECTING) {
+    m6_site_side_finish(side, c);
+    m6_site_publish_ask(side, c, snap->presents);
+    m6_site_side_wait(side, M6_SITE_NAMES_END_MS);
+  }
   n = m6_site_side_counts(side);
   struct missing m = missing_of(n.dropped_bytes, c->head.site_interval, snap->presents);
   struct m6_snap_amount peak = peak_of(s->peak, s->peak_variance, &m, &s->untracked);

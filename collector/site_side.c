@@ -11,8 +11,10 @@
 #define QUEUE_MAX 32768u
 #define REFRESH_MS 10u /* maps are read so often at most */
 #define UNSETTLED_EVERY_MS 1u
+#define UNSETTLED_PART 2u  /* of the time since then: reading takes 0.4 ms */
 #define USELESS_MAX 8u     /* doublings of that */
 #define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
+#define BURST 4u           /* stacks come in bursts: their place counts as full when it is so full a part */
 #define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
 #define WORK_EVERY_MS 1u   /* the same where every allocation is a sample */
 
@@ -255,7 +257,7 @@ static int unsettled(const struct m6_site_side *s, uint64_t now)
 {
   uint64_t loaded = now - s->loads_ns, read = now - s->refreshed_ns;
   if (!s->loads_ns || loaded > UNSETTLED_MS * 1000000ull) return 0;
-  return read >= UNSETTLED_EVERY_MS * 1000000ull && read >= loaded / 4;
+  return read >= UNSETTLED_EVERY_MS * 1000000ull && read >= loaded / UNSETTLED_PART;
 }
 
 /* Is it from after a dlopen that came after the mappings were last read? */
@@ -413,7 +415,7 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
   work(s, c, crowded ? UINT64_MAX : begun + most * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
-  uint32_t percent = s->queued ? 100 : s->granules * 100 / M6_STACK_GRANULES;
+  uint32_t percent = s->queued ? 100 : s->granules * 100 / (M6_STACK_GRANULES / BURST);
   s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
   m6_sites_tick(&s->maps, (uint32_t)c->boundaries, now);
@@ -449,10 +451,14 @@ void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *, con
   if (s && s->symbols) m6_symbols_met(s->symbols, each, arg);
 }
 
-const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
+void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind)
 {
-  if (stack == 0 || !s->symbols) return "";
-  return m6_site_names_text(s->names, s->symbols, stack);
+  if (stack && s->symbols) m6_site_names_ask(s->names, s->symbols, stack, kind);
 }
 
-void m6_site_side_wait(struct m6_site_side *s) { m6_site_names_wait(s->names); }
+const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack)
+{
+  return stack && s->symbols ? m6_site_names_text(s->names, stack) : "";
+}
+
+int m6_site_side_wait(struct m6_site_side *s, unsigned ms) { return !s || m6_site_names_wait(s->names, ms); }

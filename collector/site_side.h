@@ -3,7 +3,7 @@
  *   m6_site_side_record   called by the drain, under the guard: copies what the record says and its stack, gives the stack's place back
  *   m6_site_side_look     foreign too, after the work: counters, what was lost
  *   m6_site_side_work     afterwards, on copies only: unwinds, tells the site, sums up (sites.h)
- *   m6_site_side_text     a stack's functions, innermost first, when somebody asks
+ *   m6_site_side_ask      for a stack's functions, innermost first: site_names.h says which kind when
  *
  * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever lies there now.
  * The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks, M6_SITE_QUEUE_BYTES on their way.
@@ -42,7 +42,7 @@ struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
 void m6_site_side_close(struct m6_site_side *s);
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
-/* Gives how full the stacks' place was, in percent; 100 when there is more to do, for which there was no time before the next drain. */
+/* Gives how full the stacks' place was, in percent, or more, as they come in bursts; 100 when there is more to do, for which there was no time before the next drain. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
 
@@ -58,8 +58,10 @@ const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, u
 /* The files that stacks led through. */
 void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *arg, const struct m6_sym_module *m),
                           void *arg);
-/* The stack's functions as text (site_names.h); NULL: asked for, not known yet. And waits until what was asked for is known. */
+/* The stack's functions as text (site_names.h): asks for them; gives the best that is known, NULL for nothing yet; waits, for so long at
+ * most, until what was asked for is known (1). */
+void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind);
 const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack);
-void m6_site_side_wait(struct m6_site_side *s);
+int m6_site_side_wait(struct m6_site_side *s, unsigned ms);
 
 #endif

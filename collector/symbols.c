@@ -8,6 +8,7 @@
 #include "symbols_debuginfod.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,17 +71,27 @@ static struct m6_sym_found *new_found(uint64_t key, int count)
   return k;
 }
 
-static struct m6_sym_found *in_file(struct m6_symbols *y, struct m6_sym_file *f, uint64_t offset,
-                                    struct m6_elf *(*elf_of)(struct m6_symbols *, struct m6_sym_file *))
+/* How a file is asked: which handle, what of it, and where the answers are kept. */
+struct way {
+  struct m6_elf *(*elf)(struct m6_symbols *, struct m6_sym_file *);
+  int (*names)(struct m6_elf *, uint64_t vaddr, struct m6_elf_name *, int most);
+  size_t kept;
+};
+#define KEPT(field) offsetof(struct m6_sym_file, field)
+static const struct way by_address = {m6_sym_elf, m6_elf_names, KEPT(found)},
+                        by_place = {m6_sym_names_elf, m6_elf_names, KEPT(found)},
+                        by_place_brief = {m6_sym_names_elf, m6_elf_symbol, KEPT(brief)};
+
+static struct m6_sym_found *in_file(struct m6_symbols *y, struct m6_sym_file *f, uint64_t offset, const struct way *way)
 {
-  struct m6_sym_found *k;
-  HASH_FIND(hh, f->found, &offset, sizeof offset, k);
+  struct m6_sym_found *k, **kept = (struct m6_sym_found **)((char *)f + way->kept);
+  HASH_FIND(hh, *kept, &offset, sizeof offset, k);
   if (k) return k;
-  struct m6_elf *elf = elf_of(y, f);
+  struct m6_elf *elf = way->elf(y, f);
   struct m6_elf_name names[M6_SYM_INLINE_MAX] = {{0}};
   uint64_t vaddr = 0;
   uint64_t into = 0; /* the function, as far as known */
-  int n = elf && m6_elf_vaddr(elf, offset, &vaddr) ? m6_elf_names(elf, vaddr, names, M6_SYM_INLINE_MAX) : 1;
+  int n = elf && m6_elf_vaddr(elf, offset, &vaddr) ? way->names(elf, vaddr, names, M6_SYM_INLINE_MAX) : 1;
   if (!(k = new_found(offset, n))) return NULL;
   if (elf && names[n - 1].start) into = vaddr - names[n - 1].start;
   for (int i = 0; i < n; i++) {
@@ -93,7 +104,7 @@ static struct m6_sym_found *in_file(struct m6_symbols *y, struct m6_sym_file *f,
       .named = names[i].function != NULL,
     };
   }
-  HASH_ADD(hh, f->found, key, sizeof k->key, k);
+  HASH_ADD(hh, *kept, key, sizeof k->key, k);
   return k;
 }
 
@@ -134,7 +145,7 @@ int m6_symbols_names(struct m6_symbols *y, uint64_t address, unsigned int flags,
   }
   const struct m6_sym_range *r = m6_sym_range_at(y, address);
   if (r && r->file) {
-    const struct m6_sym_found *k = in_file(y, r->file, address - r->start + r->offset, m6_sym_elf);
+    const struct m6_sym_found *k = in_file(y, r->file, address - r->start + r->offset, &by_address);
     for (int i = 0; k && i < k->count && i < most; i++) out[i] = k->name[i];
     if (k) return k->count < most ? k->count : most;
   }
@@ -155,10 +166,11 @@ struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t addres
   return (struct m6_sym_place){NULL, address};
 }
 
-int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most)
+static int place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most,
+                       const struct way *way)
 {
   const struct m6_sym_found *k = NULL;
-  if (place.file) k = in_file(y, (struct m6_sym_file *)(uintptr_t)place.file, place.offset, m6_sym_names_elf);
+  if (place.file) k = in_file(y, (struct m6_sym_file *)(uintptr_t)place.file, place.offset, way);
   if (!k) {
     pthread_mutex_lock(&y->lock);
     int n = m6_symbols_names(y, place.file ? 0 : place.offset, 0, out, most);
@@ -167,6 +179,15 @@ int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, stru
   }
   for (int i = 0; i < k->count && i < most; i++) out[i] = k->name[i];
   return k->count < most ? k->count : most;
+}
+
+int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most)
+{
+  return place_names(y, place, out, most, &by_place);
+}
+int m6_symbols_place_brief(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most)
+{
+  return place_names(y, place, out, most, &by_place_brief);
 }
 
 void m6_symbols_ask(struct m6_symbols *y, const uint64_t *ip, uint32_t n)
@@ -224,6 +245,19 @@ static void read_identity(struct m6_symbols *y)
   if (f) fclose(f);
 }
 
+/* Debug files are looked for when a name is first asked for, which may be after the process's end: then its root has no path any more, and
+ * what a container had mounted is gone, unless somebody holds it. */
+static void hold_root(struct m6_symbols *y)
+{
+  char path[64];
+  y->held_root = open(y->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  snprintf(y->kept_root, sizeof y->kept_root, "%s", y->root);
+  if (y->held_root < 0) return;
+  snprintf(path, sizeof path, "/proc/%d/ns/mnt", y->via);
+  y->held_mounts = open(path, O_RDONLY | O_CLOEXEC);
+  snprintf(y->kept_root, sizeof y->kept_root, "/proc/self/fd/%d", y->held_root);
+}
+
 int m6_symbols_open(pid_t pid, struct m6_symbols **out)
 {
   *out = NULL;
@@ -234,12 +268,14 @@ int m6_symbols_open(pid_t pid, struct m6_symbols **out)
   pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
   pthread_mutex_init(&y->lock, &recursive);
   y->pid = pid;
+  y->held_root = y->held_mounts = -1;
   read_identity(y);
   int e = m6_symbols_refresh(y);
   if (e) {
     m6_symbols_close(y);
     return e;
   }
+  hold_root(y);
   *out = y;
   return 0;
 }
@@ -295,6 +331,7 @@ void m6_symbols_close(struct m6_symbols *y)
   for (struct m6_sym_file *f = y->files, *next; f; f = next) {
     next = f->next;
     M6_HASH_FREE(f->found, free);
+    M6_HASH_FREE(f->brief, free);
     m6_sym_rows_free(f);
     m6_elf_close(f->elf);
     m6_elf_close(f->names);
@@ -302,6 +339,8 @@ void m6_symbols_close(struct m6_symbols *y)
     free(f->path);
     free(f);
   }
+  if (y->held_root >= 0) close(y->held_root);
+  if (y->held_mounts >= 0) close(y->held_mounts);
   M6_HASH_FREE(y->texts, free);
   m6_sym_table_free(&y->jit);
   m6_sym_table_free(&y->kernel);

@@ -77,6 +77,9 @@ struct m6_sym_place {
 };
 struct m6_sym_place m6_symbols_place(const struct m6_symbols *y, uint64_t address, unsigned int flags);
 int m6_symbols_place_names(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most);
+/* The same by symbol tables alone: the function and its library, no inlined ones, no line. Costs next to nothing, so it is for while the
+ * game runs. */
+int m6_symbols_place_brief(struct m6_symbols *y, struct m6_sym_place place, struct m6_sym_name *out, int most);
 /* Separate debug files that only debuginfod has (symbols_debuginfod.h: only with DEBUGINFOD_URLS) are waited for by whoever asks for
  * names. So that nobody has to: ask beforehand for those of a stack's files, which waits for nothing, and as the thread that
  * asks for a place's names whether its file's is still to come. */

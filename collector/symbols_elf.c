@@ -350,16 +350,30 @@ static const char *stub_at(struct m6_elf *e, uint64_t vaddr)
   return NULL;
 }
 
+/* The function itself, where DWARF does not name it or is not asked. */
+static void name_whole(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int may_be_stub)
+{
+  out->function = symbol_at(e, vaddr);
+  if (!out->function && may_be_stub) out->function = stub_at(e, vaddr);
+  if (!out->function && !m6_eh_function(e->elf, vaddr, &out->start)) out->start = vaddr;
+}
+
 int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most)
 {
   out[0] = (struct m6_elf_name){0};
   int n = dwarf_names(e, vaddr, out, most);
   if (n && out[n - 1].function) return n;
   n = n ? n : 1;
-  out[n - 1].function = symbol_at(e, vaddr);
-  if (!out[n - 1].function && n == 1) out[0].function = stub_at(e, vaddr);
-  if (!out[n - 1].function && !m6_eh_function(e->elf, vaddr, &out[n - 1].start)) out[n - 1].start = vaddr;
+  name_whole(e, vaddr, &out[n - 1], n == 1);
   return n;
+}
+
+int m6_elf_symbol(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most)
+{
+  (void)most;
+  out[0] = (struct m6_elf_name){0};
+  name_whole(e, vaddr, out, 1);
+  return 1;
 }
 
 /* x86: e8 is a call by displacement, five bytes; ff /2 through a register or memory, two to seven with its operands, and

@@ -38,6 +38,9 @@ int m6_elf_vaddr(struct m6_elf *e, uint64_t offset,
 int m6_elf_pending(struct m6_elf *e); /* asks debuginfod, if at all, and does not wait: is the file still to come? */
 /* Innermost first; number of them. At least one entry, whose function may be NULL. */
 int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
+/* The same by symbol tables alone, the separate debug file's included: one name, no line. No debug section is read or unpacked, which
+ * takes some 50 ms for libc's alone. */
+int m6_elf_symbol(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
 /* Can the instruction before vaddr be a call? 1 also where this is not known (other architectures, no text). */
 int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr);
 

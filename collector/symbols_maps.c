@@ -277,7 +277,7 @@ struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f)
   pthread_mutex_lock(&y->lock);
   f->tried = 1;
   f->kept_fd = f->fd;
-  if (f->fd >= 0) f->elf = m6_elf_open(f->fd, f->path, y->root);
+  if (f->fd >= 0) f->elf = m6_elf_open(f->fd, f->path, y->kept_root);
   if (f->fd >= 0 && !f->elf) f->error = ENOEXEC, f->kept_fd = -1;
   f->fd = -1; /* taken over */
   pthread_mutex_unlock(&y->lock);
@@ -287,13 +287,11 @@ struct m6_elf *m6_sym_elf(struct m6_symbols *y, struct m6_sym_file *f)
 struct m6_elf *m6_sym_names_elf(struct m6_symbols *y, struct m6_sym_file *f)
 {
   if (f->names_tried) return f->names;
-  char root[sizeof y->root];
   pthread_mutex_lock(&y->lock);
   int fd = f->tried ? f->kept_fd : f->fd, own = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-  memcpy(root, y->root, sizeof root);
   pthread_mutex_unlock(&y->lock);
   f->names_tried = 1;
-  if (own >= 0) f->names = m6_elf_open(own, f->path, root);
+  if (own >= 0) f->names = m6_elf_open(own, f->path, y->kept_root);
   return f->names;
 }
 
@@ -335,6 +333,7 @@ int m6_sym_snapshot(struct m6_symbols *y)
   pid_t via;
   char *text = read_maps(y->pid, &via, &error);
   if (!text) return error;
+  y->via = via;
   snprintf(y->root, sizeof y->root, "/proc/%d/root", via);
   uint32_t count = 0, room = 1, n = 0;
   for (const char *p = text; (p = strchr(p, '\n')); p++) room++;

@@ -38,7 +38,7 @@ struct m6_sym_file {
   enum m6_sym_source source;
   int error;
   uint64_t start, end, offset;
-  struct m6_sym_found *found;
+  struct m6_sym_found *found, *brief; /* brief: by symbol tables alone */
   struct m6_sym_row *rows;
   struct m6_sym_file *next;
 };
@@ -64,8 +64,11 @@ struct m6_sym_table {
 struct m6_symbols {
   pthread_mutex_t lock; /* recursive: texts; whole refreshes; opening files */
   pid_t pid, own_pid;   /* as the caller counts; as the target's own namespace counts */
+  pid_t via;            /* a thread of it that lived when its mappings were last read */
   uid_t uid;
   char root[64];
+  int held_root, held_mounts; /* descriptors; -1: none */
+  char kept_root[64];         /* the root as it is found when the process has ended, too */
   struct m6_sym_range *ranges;
   uint32_t range_count;
   struct m6_sym_near near[M6_SYM_NEAR]; /* symbols_unwind.c, by a hash of the address */

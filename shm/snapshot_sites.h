@@ -4,7 +4,8 @@
  * what was seen, and `high` holds all that the missing ones can stand for (collector/sites.h): then the two are no longer about as far
  * from `bytes`. Growth, ages and lifetimes are in frames, or in
  * seconds where there are none. A row's stack is text: a line for each function from the innermost one on, each
- * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next.
+ * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next. While the
+ * session runs, names are those of symbol tables, without lines and inlined functions; for a dump and at the end all is looked up.
  */
 #ifndef M6_SNAPSHOT_SITES_H
 #define M6_SNAPSHOT_SITES_H

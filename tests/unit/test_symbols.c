@@ -91,6 +91,47 @@ static void an_inlined_function_comes_with_the_line_of_its_caller(void **state)
   assert_string_equal(names[1].module, "test_symbols");
 }
 
+/* libdw unpacks sections where they are, and their headers say so. */
+static int packed_sections(struct m6_elf *e)
+{
+  GElf_Addr bias;
+  GElf_Shdr h;
+  int n = 0;
+  Elf *elf = dwfl_module_getelf(m6_elf_module(e), &bias);
+  for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) n += gelf_getshdr(scn, &h) && h.sh_flags & SHF_COMPRESSED;
+  return n;
+}
+static void a_brief_name_unpacks_no_debug_information(void **state)
+{
+  char self[4096] = "", command[2 * sizeof self], packed[] = "/tmp/test_symbols.XXXXXX";
+  struct m6_sym_name brief[M6_SYM_INLINE_MAX];
+  struct m6_elf_name names[M6_SYM_INLINE_MAX];
+  uint64_t line, pc = around(&line), vaddr;
+  struct m6_sym_place place = m6_symbols_place(symbols, pc, M6_SYM_RETURN);
+  assert_int_equal(m6_symbols_place_brief(symbols, place, brief, M6_SYM_INLINE_MAX), 1);
+  assert_string_equal(brief[0].function, "around");
+  assert_string_equal(brief[0].module, "test_symbols");
+  assert_true(brief[0].named && !brief[0].inlined && !brief[0].file && !brief[0].line);
+
+  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  close(mkstemp(packed));
+  snprintf(command, sizeof command, "objcopy --compress-debug-sections '%s' %s", self, packed);
+  int status = system(command);
+  struct m6_elf *e = m6_elf_open(open(packed, O_RDONLY | O_CLOEXEC), packed, "");
+  unlink(packed);
+  if (status) skip();
+  assert_true(m6_elf_vaddr(e, place.offset, &vaddr));
+  int all = packed_sections(e);
+  assert_true(all > 0);
+  assert_int_equal(m6_elf_symbol(e, vaddr, names, M6_SYM_INLINE_MAX), 1);
+  assert_string_equal(names[0].function, "around");
+  assert_int_equal(packed_sections(e), all);
+  assert_int_equal(m6_elf_names(e, vaddr, names, M6_SYM_INLINE_MAX), 2);
+  assert_string_equal(names[0].function, "here");
+  assert_true(packed_sections(e) < all);
+  m6_elf_close(e);
+}
+
 static void equal_names_are_equal_pointers(void **state)
 {
   struct m6_sym_name a[M6_SYM_INLINE_MAX], b[M6_SYM_INLINE_MAX];
@@ -457,6 +498,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_index_finds_what_a_walk_over_all_symbols_finds),
     cmocka_unit_test(an_inlined_function_comes_with_the_line_of_its_caller),
+    cmocka_unit_test(a_brief_name_unpacks_no_debug_information),
     cmocka_unit_test(equal_names_are_equal_pointers),
     cmocka_unit_test(a_return_address_is_told_from_any_other),
     cmocka_unit_test(what_is_not_known_has_no_name),
