@@ -25,7 +25,8 @@ static void credit_until(void *arg, struct m6_capture *c, struct m6_thread *t, u
 void m6_kernel_join(struct m6_kernel_side *k, struct m6_capture *c)
 {
   if (k == NULL || k->opening || k->join == NULL || c == NULL) return;
-  c->credit = (struct m6_credit){k, next_sample, credit_until, k->switching.switches ? m6_kernel_presented : NULL};
+  c->credit = (struct m6_credit){k, next_sample, credit_until,
+                                 k->switching.switches && !k->resting ? m6_kernel_presented : NULL};
 }
 
 /* What remains was taken after the last record: it falls to what is open now. */

@@ -30,14 +30,29 @@ void m6_kernel_switches_close(struct m6_kernel_side *k)
 
 void m6_kernel_switches_poll(struct m6_kernel_side *k)
 {
-  if (k->switching.switches == NULL) return;
+  if (k->switching.switches == NULL || k->resting) return;
   m6_kernel_switches_settle(k); /* where no drain came in between */
   m6_switches_poll(k->switching.switches);
 }
 
+/* Presents that were drained find their moments; the rest have none. */
+void m6_kernel_switches_rest(struct m6_kernel_side *k)
+{
+  struct m6_switches *s = k->switching.switches;
+  if (s == NULL) return;
+  m6_switches_stop(s);
+  m6_switches_poll(s);
+  m6_kernel_switches_settle(k);
+  m6_switches_until(s, m6_switches_known(s));
+}
+void m6_kernel_switches_wake(struct m6_kernel_side *k)
+{
+  if (k->switching.switches) m6_switches_resume(k->switching.switches);
+}
+
 void m6_kernel_switches_stop(struct m6_kernel_side *k)
 {
-  if (k->switching.switches == NULL) return;
+  if (k->switching.switches == NULL || k->resting) return;
   m6_switches_stop(k->switching.switches);
   m6_switches_poll(k->switching.switches);
 }
@@ -60,7 +75,7 @@ void m6_kernel_presented(void *arg, const struct m6_capture *c, uint32_t tid, ui
 void m6_kernel_switches_settle(struct m6_kernel_side *k)
 {
   struct m6_kernel_switching *w = &k->switching;
-  if (w->switches == NULL) return;
+  if (w->switches == NULL || k->resting) return;
   uint64_t known = m6_switches_known(w->switches);
   uint32_t n = 0;
   for (; n < w->count && w->waiting[n].ns <= known; n++) {

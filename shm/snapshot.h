@@ -24,7 +24,7 @@
 #include "snapshot_sites.h"
 
 #define M6_SNAPSHOT_MAGIC 0x315041533648434dull /* "MCH6SAP1" in memory */
-#define M6_SNAPSHOT_VERSION 5u
+#define M6_SNAPSHOT_VERSION 6u
 #define M6_STATS_MAGIC 0x315454533648434dull /* "MCH6STT1" */
 #define M6_STATS_PREFIX "mach6-stats."
 
