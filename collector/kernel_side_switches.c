@@ -103,13 +103,18 @@ static void take_back(struct m6_thread_counters *t, uint64_t *ns, uint64_t known
   t->off_by[M6_OFF_OTHER] = t->off_ns;
 }
 
-/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between two records. */
+/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between two records; and the
+ * switches that found no room, or came while the governor had none recorded. */
 static void complete(struct m6_thread_counters *t, const struct m6_thread_counters *proc, uint32_t count)
 {
   for (uint32_t i = 0; i < count; i++) {
     if (proc[i].tid != t->tid || t->tid == 0) continue;
     t->counted[M6_MINOR] = proc[i].counted[M6_MINOR];
     t->counted[M6_MAJOR] = proc[i].counted[M6_MAJOR];
+    static const enum m6_reading switches[] = {M6_VOLUNTARY, M6_INVOLUNTARY, M6_SLICES};
+    for (size_t r = 0; r < sizeof switches / sizeof *switches; r++)
+      if (proc[i].counted[switches[r]] > t->counted[switches[r]])
+        t->counted[switches[r]] = proc[i].counted[switches[r]];
     take_back(t, &t->on_ns, proc[i].on_ns);
     take_back(t, &t->wait_ns, proc[i].wait_ns);
     return;

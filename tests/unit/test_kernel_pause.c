@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -169,6 +170,36 @@ static void must(int err, const char *mode, const char *what, const struct m6_fa
   exit(1);
 }
 
+/* Programs that cannot be attached: room for one descriptor, which the first link takes. It rests on, and goes on when there is room. */
+static void refused(const char *mode, struct m6_counters *c, pid_t pid, pid_t tid, uint64_t opened)
+{
+  struct m6_fault fault;
+  struct rlimit full, few;
+  int fds = tap_fds(NULL), next = dup(1);
+  close(next);
+  getrlimit(RLIMIT_NOFILE, &full);
+  few = (struct rlimit){(rlim_t)next + 1, full.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  int err = m6_counters_resume(c, 1, &fault);
+  setrlimit(RLIMIT_NOFILE, &full);
+  check(err == EMFILE && fault.err == EMFILE && strcmp(fault.tried, "attach") == 0,
+        "%s: programs that are refused are an error", mode);
+  check(tap_fds(NULL) == fds, "%s: and none of them is left attached", mode);
+  m6_counters_read(c, 1, &fault);
+  uint64_t before = find(c, tid)->elapsed_ns;
+  usleep(20000);
+  m6_counters_read(c, 1, &fault);
+  check(before && find(c, tid)->elapsed_ns == before && find(c, tid)->state != M6_COUNTERS_ENDED, "%s: it rests on",
+        mode);
+  must(m6_counters_resume(c, 1, &fault), mode, "goes on when they are not", &fault);
+  m6_counters_read(c, 1, &fault);
+  const struct m6_thread_counters *t = find(c, tid);
+  check(within((double)t->elapsed_ns, (double)(c->read_ns - opened), 1, 15e6) &&
+          t->on_ns + t->off_ns + t->wait_ns == t->elapsed_ns && m6_counters_total(c, pid).calls > 0,
+        "%s: with its books closed", mode);
+  m6_counters_pause(c);
+}
+
 /* `all`: nothing is counted in the gap; else no calls are. */
 static void run(const char *mode, int raw, int all)
 {
@@ -282,6 +313,7 @@ static void run(const char *mode, int raw, int all)
     must(m6_counters_resume(c, 1, &fault), mode, "once more", &fault);
   }
   m6_counters_pause(c);
+  refused(mode, c, pid, shared->tid[SLEEPER], opened);
   advance(&shared->phase, 4);
   waitpid(pid, NULL, 0);
   m6_counters_read(c, 1, &fault);

@@ -261,9 +261,9 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
   if (k->faults != M6_KERNEL_NONE) t_wrap(p, 2, line);
   of_part(p, s, M6_LEVEL_LITE, "Watched for",
           s->level == M6_LEVEL_MEMORY
-            ? "at level memory nothing is, and what they did since the last step down is not in here"
-            : "at level memory nothing is; what they waited for then is not known, and one that ended then ends at its "
-              "beginning");
+            ? "at level memory none is, and what they did since the last step down is not in here"
+            : "at level memory none is; what they waited for then is not known, and one that ended then is shown until "
+              "then");
   if (k->counters_lost) {
     snprintf(line, sizeof line, "%s of the kernel's events are not in these numbers", t_count(k->counters_lost));
     t_wrap(p, 2, line);
@@ -299,8 +299,7 @@ static void calls(const struct page *p, const struct m6_snapshot *s)
 void report_kernel(const struct page *p, const mach6_stats *h)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
-  double all;
-  if (s->level == M6_LEVEL_MEMORY && held(s, M6_LEVEL_LITE, &all) <= 0) return; /* it never was above */
+  if (!m6_kernel_was_open(s)) return;
   functions(p, s);
   scopes(p, h);
   threads(p, s);
