@@ -217,7 +217,7 @@ static __always_inline int adopt(struct m6_counters_thread *e, struct task_struc
 /* User space could not read how often a seeded thread had migrated: what it has by its first event is its beginning. */
 static __always_inline void complete_seed(struct m6_counters_thread *e, struct task_struct *t, int direct)
 {
-  if (e->state == M6_COUNTERS_SEEDED)
+  if (e->state == M6_COUNTERS_SEEDED && !e->resumed)
     e->base[M6_MIGRATIONS] = e->last[M6_MIGRATIONS] = READ(t, direct, se.nr_migrations);
 }
 

@@ -78,7 +78,8 @@ struct m6_counters_thread {
   __u32 latency[M6_COUNTERS_BUCKETS];
   __u64 call_from_ns;  /* what it had been on CPU then */
   __u64 read_delay_ns; /* the last reading; last_delay_ns is how much of it is in wait_ns */
-  __u64 spare[6];
+  __u64 resumed;       /* 1 when SEEDED: after a pause (user space), and all that came before is counted */
+  __u64 spare[5];
 };
 _Static_assert(sizeof(struct m6_counters_thread) == 8 * 64 &&
                  __builtin_offsetof(struct m6_counters_thread, out_ns) == 64 &&

@@ -65,7 +65,9 @@ static __always_inline int try_reading(const volatile struct m6_counters_thread 
   r->minor = READ(t, direct, min_flt) - e->base[M6_MINOR];
   r->major = READ(t, direct, maj_flt) - e->base[M6_MAJOR];
   /* User space cannot read it: a seeded thread's beginning is known by its first event. */
-  r->migrations = e->state == M6_COUNTERS_SEEDED ? 0 : READ(t, direct, se.nr_migrations) - e->base[M6_MIGRATIONS];
+  r->migrations = e->state == M6_COUNTERS_SEEDED && !e->resumed
+                    ? 0
+                    : READ(t, direct, se.nr_migrations) - e->base[M6_MIGRATIONS];
   barrier();
   return v->writing == begun;
 }

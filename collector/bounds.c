@@ -34,7 +34,8 @@ void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_want
   memset(&b->chain, 0, sizeof b->chain);
   b->chain.wanted = sessions_wanted;
   b->start_ns = now_ns;
-  b->heap_at_ns = b->shim_before = b->shim_ns = 0;
+  b->heap_at_ns = b->shim_before = b->shim_ns = b->held_until_ns = 0;
+  memset(b->snap.held_ns, 0, sizeof b->snap.held_ns);
   b->priced = b->lives_on = 0;
   b->sessions++;
 }
@@ -129,6 +130,9 @@ void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, ui
   struct m6_snap_govern *s = &b->snap;
   const struct m6_governor *g = &b->governor;
   if (i->capture) {
+    uint64_t from = b->held_until_ns > i->capture->start_mono_ns ? b->held_until_ns : i->capture->start_mono_ns;
+    s->held_ns[g->at.level] += m6_ticks_since(now, from);
+    b->held_until_ns = now;
     use_capture(i->capture);
     use_retained(&i->capture->retained);
     use_heap(b, i, final, now);
@@ -174,13 +178,20 @@ enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struc
   if (says == M6_GOVERNOR_END) return M6_EVENT_BUDGET;
   static const char *const levels[] = {"memory", "lite", "full"};
   struct m6_governor *g = &b->governor;
-  if (g->at.level < g->top.level)
-    g->top = (struct m6_rung){g->at.level, 1, g->top.sites}; /* what a level had in the kernel is detached for good */
   m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, levels[g->at.level],
          g->at.interval > 1 ? ", half as often" : "");
   if (i->site_interval) m6_say(M6_VERBOSE, "allocations are sampled every %u bytes", g->at.sites);
   m6_control_level(i, g->at.level, g->at.sites);
   return M6_EVENT_NOTHING;
+}
+
+void m6_bounds_refused(struct m6_bounds *b, struct m6_image *i, uint32_t level, uint64_t now)
+{
+  struct m6_governor *g = &b->governor;
+  if (level >= g->top.level) return;
+  int was_up = g->at.level > level;
+  m6_governor_refused(g, (enum m6_level)level, now);
+  if (was_up) m6_control_level(i, g->at.level, g->at.sites);
 }
 
 /* ---- the chain ------------------------------------------------------------------------------------------------------ */

@@ -16,12 +16,12 @@ struct m6_bounds {
   struct m6_governor governor;
   struct m6_heap heap;
   struct m6_chain chain;
-  struct m6_snap_govern snap; /* what the next snapshot says */
-  uint64_t start_ns, heap_at_ns;
-  uint64_t shim_before, shim_ns;   /* of the links that are closed; of all, at the last look */
-  int priced, heap_told, lives_on; /* lives_on: the session ended, the target did not */
-  uint32_t site_interval;          /* that was asked for; set before a session begins */
-  uint32_t sessions;               /* that this collector has begun */
+  struct m6_snap_govern snap;                   /* what the next snapshot says */
+  uint64_t start_ns, heap_at_ns, held_until_ns; /* held: how long at which level is in the snapshot */
+  uint64_t shim_before, shim_ns;                /* of the links that are closed; of all, at the last look */
+  int priced, heap_told, lives_on;              /* lives_on: the session ended, the target did not */
+  uint32_t site_interval;                       /* that was asked for; set before a session begins */
+  uint32_t sessions;                            /* that this collector has begun */
 };
 
 /* A session begins: budgets count from zero, the governor from the level that was asked for. Chained ones go on: see chain.h. */
@@ -31,6 +31,8 @@ void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, ui
 /* After it: was it too much? `spent.shim` is the snapshot's own, `priced`: the price was known. Gives M6_EVENT_BUDGET or
  * M6_EVENT_NOTHING; a step has been taken then, and the segment says so. */
 enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struct m6_spent spent, int priced);
+/* The kernel's side has no more than this level any longer, though more was asked for. */
+void m6_bounds_refused(struct m6_bounds *b, struct m6_image *i, uint32_t level, uint64_t now_ns);
 /* The links of this session's chain: joined to the next; closed for good. 0, -1 or an errno as m6_chain_join. */
 int m6_bounds_join(struct m6_bounds *b, struct m6_image *i);
 void m6_bounds_end(struct m6_bounds *b, struct m6_image *i, uint32_t reason);

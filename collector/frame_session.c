@@ -118,7 +118,8 @@ static uint32_t collect(struct m6_outlets *o, struct m6_image *i)
     const struct m6_rung *rung = &o->bounds.governor.at;
     if (now - look_ns >= M6_LOOK_MS * 1000000ull) {
       look(i);
-      if (rung->level != M6_LEVEL_MEMORY) m6_kernel_level(i->kernel, rung->level, rung->interval);
+      if (rung->level != M6_LEVEL_MEMORY)
+        m6_bounds_refused(&o->bounds, i, m6_kernel_level(i->kernel, rung->level, rung->interval), now);
       look_ns = now;
     }
     m6_image_drain(i, &got);

@@ -131,6 +131,12 @@ enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_sp
   return M6_GOVERNOR_UP;
 }
 
+void m6_governor_refused(struct m6_governor *g, enum m6_level level, uint64_t now_ns)
+{
+  if (g->top.level > level) g->top.level = level, g->top.interval = 1;
+  if (g->at.level > level) note(g, (struct m6_rung){level, 1, g->at.sites}, now_ns);
+}
+
 uint32_t m6_governor_steps(const struct m6_governor *g, struct m6_snap_step out[M6_SNAP_STEPS])
 {
   uint32_t n = g->steps_total < M6_SNAP_STEPS ? (uint32_t)g->steps_total : M6_SNAP_STEPS;

@@ -52,7 +52,7 @@ enum m6_governor_says { M6_GOVERNOR_STAY, M6_GOVERNOR_DOWN, M6_GOVERNOR_UP, M6_G
 
 struct m6_governor {
   double budget[3];       /* share, by level */
-  struct m6_rung at, top; /* now; what was asked for: it never goes higher */
+  struct m6_rung at, top; /* now; what was asked for, or what can be had of it: it never goes higher */
   uint64_t start_ns;
   struct m6_spent window[M6_GOVERNOR_SAMPLES];
   uint32_t count, next;
@@ -71,6 +71,8 @@ void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double 
                        uint64_t now_ns);
 /* What was spent until now: measures over the window, decides. `at` has changed when it says DOWN or UP. */
 enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_spent *spent);
+/* A level that it stepped up to cannot be had: back to the one below, which is the top from now on. */
+void m6_governor_refused(struct m6_governor *g, enum m6_level level, uint64_t now_ns);
 /* The steps in their order, the last M6_SNAP_STEPS at most; gives how many. */
 uint32_t m6_governor_steps(const struct m6_governor *g, struct m6_snap_step out[M6_SNAP_STEPS]);
 

@@ -2,15 +2,15 @@
 #include "kernel_counters.h"
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../shm/clock.h"
 #include "kernel_counters_parts.h"
+#include "kernel_seed.h"
 #include "kernel_table.h"
 #include "kernel_tasks.h"
 
@@ -27,8 +27,8 @@ static const struct {
 } tracepoints[PROGRAMS] = {{"m6_wakeup", WITHOUT_SCHED_INFO},
                            {"m6_wakeup_new", ALWAYS},
                            {"m6_switch", ALWAYS},
-                           {"m6_sys_enter", WITH_SYSCALLS},
-                           {"m6_sys_exit", WITH_SYSCALLS}};
+                           {"m6_sys_exit", WITH_SYSCALLS}, /* first: what is entered from then on is seen to end */
+                           {"m6_sys_enter", WITH_SYSCALLS}};
 
 /* CONFIG_SCHED_INFO: since Linux 5.14, whose names the programs know, it keeps what it shows here without being asked to. */
 static int keeps_sched_info(void) { return access("/proc/self/schedstat", F_OK) == 0; }
@@ -37,105 +37,38 @@ static int is_loaded(enum when when, const struct m6_counters_options *o)
   return when == ALWAYS || (when == WITH_SYSCALLS ? o->syscalls : o->wakeups || !keeps_sched_info());
 }
 
-static uint64_t now_ns(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* ---- /proc ------------------------------------------------------------------------------------------------------ */
-
-/* A small file of /proc as text; 0 when it is not there. */
-static int slurp(char *out, size_t size, const char *path)
-{
-  FILE *f = fopen(path, "re");
-  if (!f) return 0;
-  size_t n = fread(out, 1, size - 1, f);
-  out[n] = 0;
-  fclose(f);
-  return n > 0;
-}
-
-static char task_state(pid_t tgid, pid_t tid)
-{
-  char path[64], text[512], *at;
-  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)tgid, (int)tid);
-  if (!slurp(text, sizeof text, path) || !(at = strrchr(text, ')'))) return 'X';
-  return at[2];
-}
-
-/* Why a thread that is off its CPU is so, when /proc tells: that takes the rights of a debugger. */
-static uint32_t task_cause(pid_t tgid, pid_t tid)
-{
-  char path[64], text[256];
-  snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)tgid, (int)tid);
-  if (!slurp(text, sizeof text, path) || !(text[0] == '-' || (text[0] >= '0' && text[0] <= '9'))) return M6_OFF_OTHER;
-  return m6_off_cause_of(strtol(text, NULL, 10));
-}
-
-/* What the kernel has counted of a thread so far, but for its migrations: 0 when it has ended. */
-static int task_readings(pid_t tgid, pid_t tid, struct m6_counters_thread *t)
-{
-  char path[64], text[4096], *at;
-  snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)tgid, (int)tid);
-  if (!slurp(text, sizeof text, path) || !(at = strrchr(text, ')'))) return 0;
-  if (sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &t->base[M6_MINOR], &t->base[M6_MAJOR]) != 2)
-    return 0;
-  snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)tgid, (int)tid);
-  if (!slurp(text, sizeof text, path) || !(at = strstr(text, "\nvoluntary_ctxt_switches:"))) return 0;
-  if (sscanf(at, " voluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu", &t->base[M6_VOLUNTARY],
-             &t->base[M6_INVOLUNTARY]) != 2)
-    return 0;
-  /* Not there without CONFIG_SCHED_INFO; then the kernel side reads none of it either. */
-  snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)tgid, (int)tid);
-  if (slurp(text, sizeof text, path))
-    sscanf(text, "%llu %llu %llu", &t->last_run_ns, &t->last_delay_ns, &t->base[M6_SLICES]);
-  t->read_delay_ns = t->last_delay_ns;
-  t->arrived = (uint32_t)t->base[M6_SLICES];
-  t->cause = task_cause(tgid, tid);
-  memcpy(t->last, t->base, sizeof t->last);
-  return 1;
-}
-
 /* ---- open ------------------------------------------------------------------------------------------------------- */
 
-/* Threads that are there already, and may have no event for long. After the programs are attached: an entry that an event made
- * meanwhile stands, and where none did, nothing happened between the reading and the entry. */
-static int seed(struct m6_counters_inside *in, pid_t tgid, struct m6_fault *fault)
-{
-  struct m6_task *tasks = calloc(M6_COUNTERS_THREADS, sizeof *tasks);
-  if (!tasks) return m6_fault_set(fault, ENOMEM, M6_AREA_NONE, "allocate", "the threads");
-  int n = m6_tasks_find(tgid, tasks, M6_COUNTERS_THREADS, fault);
-  for (int i = 0; i < n; i++) {
-    struct m6_counters_thread t = {.state = M6_COUNTERS_SEEDED, .tgid = tasks[i].tgid, .lives = 1};
-    t.here = tasks[i].here;
-    t.own = tasks[i].own;
-    t.first_ns = t.out_ns = t.since_ns = now_ns();
-    if (!task_readings(tgid, (pid_t)t.here, &t)) continue;
-    m6_table_put(in, tasks[i].tid, &t);
-  }
-  free(tasks);
-  return n < 0 ? -n : 0;
-}
-
-void m6_counters_calls_stop(struct m6_counters *c)
-{
-  for (unsigned i = 0; i < sizeof tracepoints / sizeof *tracepoints; i++) {
-    if (tracepoints[i].when != WITH_SYSCALLS) continue;
-    bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
-    c->inside->links[i] = NULL;
-  }
-}
-
-void m6_counters_stop(struct m6_counters *c)
+void m6_counters_detach(struct m6_counters *c, unsigned what)
 {
   for (int i = 0; i < PROGRAMS; i++) {
+    if (!(what & (tracepoints[i].when == WITH_SYSCALLS ? M6_ATTACH_CALLS : M6_ATTACH_TASKS))) continue;
     bpf_link__destroy(c->inside->links[i]); /* NULL is fine */
     c->inside->links[i] = NULL;
   }
-  m6_frames_detach(&c->inside->frames);
+  if (what & M6_ATTACH_TASKS) m6_frames_detach(&c->inside->frames);
 }
+
+int m6_counters_attach(struct m6_counters *c, unsigned what, struct m6_fault *fault)
+{
+  struct m6_counters_inside *in = c->inside;
+  const char *ending = c->raw ? "raw" : "btf";
+  int err = 0;
+  for (int i = 0; i < PROGRAMS && !err; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
+    struct bpf_program *p = bpf_object__find_program_by_name(in->object, name);
+    if (!(what & (tracepoints[i].when == WITH_SYSCALLS ? M6_ATTACH_CALLS : M6_ATTACH_TASKS))) continue;
+    if (!bpf_program__autoload(p) || in->links[i]) continue;
+    in->links[i] = bpf_program__attach(p);
+    if (!in->links[i]) err = m6_fault_set(fault, errno, M6_AREA_BPF, "attach", "%s", name);
+  }
+  if (!err && what & M6_ATTACH_TASKS) err = m6_frames_attach(&in->frames, in->object, in->kind, ending, fault);
+  if (err) m6_counters_detach(c, what);
+  return err;
+}
+
+void m6_counters_stop(struct m6_counters *c) { m6_counters_detach(c, M6_ATTACH_TASKS | M6_ATTACH_CALLS); }
 
 void m6_counters_close(struct m6_counters *c)
 {
@@ -179,8 +112,10 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
                 enum m6_uprobe_kind kind, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  struct m6_counters_config config = {
-    .targets = o->count, .syscalls = !!o->syscalls, .pid_namespace = m6_tasks_namespace(), .open_ns = now_ns()};
+  struct m6_counters_config config = {.targets = o->count,
+                                      .syscalls = !!o->syscalls,
+                                      .pid_namespace = m6_tasks_namespace(),
+                                      .open_ns = m6_monotonic_ns()};
   memcpy(config.tgid, in->target_global, sizeof config.tgid);
   for (int i = 0; i < M6_COUNTERS_NUMBERS; i++) config.cause[i] = (uint8_t)m6_off_cause_of(i);
   M6_AUTO_OBJECT object = NULL;
@@ -209,18 +144,9 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   in->losses_fd = m6_object_map(in->object, "m6_losses");
   in->cpus = m6_possible_cpus();
   err = m6_table_map(in, fault);
-  for (int i = 0; i < PROGRAMS && !err; i++) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_%s", tracepoints[i].name, ending);
-    p = bpf_object__find_program_by_name(in->object, name);
-    if (!bpf_program__autoload(p)) continue;
-    in->links[i] = bpf_program__attach(p);
-    if (in->links[i]) continue;
-    err = m6_fault_set(fault, errno, M6_AREA_BPF, "attach", "%s", name);
-  }
-  if (!err) err = m6_frames_attach(&in->frames, in->object, kind, ending, fault);
+  in->kind = kind;
+  if (!err) err = m6_counters_attach(c, M6_ATTACH_TASKS | M6_ATTACH_CALLS, fault);
   if (!err) return 0;
-  m6_counters_stop(c);
   m6_frames_close(&in->frames);
   m6_table_unmap(in);
   m6_close_object(&in->object);
@@ -246,20 +172,21 @@ static int open_and_seed(struct m6_counters *c, const struct m6_counters_options
   struct m6_fault first;
   int err = o->raw ? ENOTSUP : load_any(c, o, "btf", &first);
   if (err && (o->raw || (err != EPERM && err != ENOMEM))) {
-    err = load_any(c, o, "raw", fault);
     c->raw = 1;
+    err = load_any(c, o, "raw", fault);
   } else if (err) *fault = first;
   if (err) return err;
   c->inside->syscalls = o->syscalls;
-  c->open_ns = now_ns();
-  for (unsigned i = 0; i < o->count && !err; i++) err = seed(c->inside, o->tgids[i], fault);
-  c->inside->seeded_ns = now_ns();
+  c->open_ns = m6_monotonic_ns();
+  for (unsigned i = 0; i < o->count && !err; i++) err = m6_seed(c->inside, o->tgids[i], UINT64_MAX, fault);
+  c->inside->seeded_ns = m6_monotonic_ns();
   return err;
 }
 
 /* Whom the options mean, as the kernel's programs see them; and where their frames end. */
 static int resolve(struct m6_counters_inside *in, const struct m6_counters_options *o, struct m6_fault *fault)
 {
+  in->targets = o->count;
   for (unsigned i = 0; i < o->count; i++) {
     struct m6_task task;
     int found = m6_tasks_find(o->tgids[i], &task, 1, fault);
@@ -331,7 +258,7 @@ static void convert(const struct m6_counters_inside *in, const struct m6_counter
   t->off_by[cause] += e->later_off_ns;
   uint64_t more = now > e->since_ns ? now - e->since_ns : 0;
   /* No event yet: it has been all the time what it is now. */
-  if (state == M6_COUNTERS_SEEDED) state = task_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
+  if (state == M6_COUNTERS_SEEDED) state = m6_seed_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
   if (state == M6_COUNTERS_ON) t->on_ns += more;
   if (state == M6_COUNTERS_WAITING) t->wait_ns += more;
   if (state == M6_COUNTERS_OFF) { /* now there is time for what a wait was longer than there was */
@@ -420,7 +347,7 @@ static void read_calls(struct m6_counters *c, int calls, int tight)
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
 {
   struct m6_counters_inside *in = c->inside;
-  uint64_t now = now_ns();
+  uint64_t now = m6_monotonic_ns();
   if (!last && c->read_ns && now - c->read_ns < M6_COUNTERS_READ_MS * 1000000ull) return EAGAIN;
   int n = 0;
   for (size_t w = 0; w < M6_COUNTERS_THREADS / 64; w++) n += __builtin_popcountll(in->taken->bits[w]);
@@ -431,7 +358,8 @@ int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault)
     if (calls < 0) return m6_fault_set(fault, calls, M6_AREA_BPF, "read", "the syscalls' counters");
   }
   tight |= calls > M6_COUNTERS_CALLS / 4 * 3;
-  c->read_ns = now = now_ns();
+  c->read_ns = now = in->paused_ns ? in->paused_ns : m6_monotonic_ns();
+  c->unseen_slices = in->unseen_slices;
   c->thread_count = c->call_count = 0;
   for (uint32_t w = 0; w < M6_COUNTERS_THREADS / 64; w++)
     for (uint64_t bits = __atomic_load_n(&in->taken->bits[w], __ATOMIC_ACQUIRE); bits; bits &= bits - 1) {

@@ -74,7 +74,8 @@ struct m6_counters {
   struct m6_call_counters *calls;
   unsigned thread_count, call_count;
   uint64_t lost[M6_COUNTERS_LOSSES];
-  uint64_t read_ns; /* CLOCK_MONOTONIC of it; 0 = none yet */
+  uint64_t unseen_slices; /* in `counted`, and no program ran for them: the threads' while it was paused */
+  uint64_t read_ns;       /* CLOCK_MONOTONIC of it; 0 = none yet */
   uint64_t open_ns;
   int raw; /* by raw tracepoints */
   struct m6_counters_inside *inside;
@@ -86,8 +87,18 @@ int m6_counters_open(struct m6_counters **out, const struct m6_counters_options 
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
 /* The sum over threads of one process (0: of all). Its tid is 0. */
 struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
-/* Detaches from system calls alone; what was counted stays. */
+/* kernel_pause.c: less for a while. What was counted stays, and each waits until no program runs any more: some 10 ms, as the attaching
+ * does. They may run beside m6_counters_frames, and beside nothing else of this handle.
+ * Of system calls alone: those that are entered and return while they are attached are counted. */
 void m6_counters_calls_stop(struct m6_counters *c);
+int m6_counters_calls_resume(struct m6_counters *c,
+                             struct m6_fault *fault); /* 0, or an errno and the fault: stopped then */
+/* Of all of it. Reads bring what there was at the pause, until it is resumed: 0, or an errno and the fault, and it rests on. Then the books
+ * go on from where they were: what a thread ran, waited and was off meanwhile is in its times, off without a cause unless it slept
+ * through; its switches, faults and migrations are in its counts; its calls and latencies are not. A thread that ended meanwhile ended
+ * at the pause; one that was born counts from its beginning, to a clock tick; one that was born and ended in there is not seen. */
+void m6_counters_pause(struct m6_counters *c);
+int m6_counters_resume(struct m6_counters *c, int calls, struct m6_fault *fault);
 /* Detaches: nothing is counted any more, and the last read can be made in peace. */
 void m6_counters_stop(struct m6_counters *c);
 void m6_counters_close(struct m6_counters *c); /* NULL is fine */

@@ -35,7 +35,11 @@ struct m6_counters_inside {
   int calls_fd, losses_fd;
   struct m6_counters_thread *table; /* the kernel's, mapped */
   struct m6_counters_taken *taken;
-  uint64_t seeded_ns; /* since when only the programs make entries */
+  uint64_t seeded_ns;     /* since when only the programs make entries */
+  uint64_t paused_ns;     /* since when no program counts; 0: they do */
+  uint64_t unseen_slices; /* of all threads, while none did */
+  enum m6_uprobe_kind kind;
+  unsigned targets;
   int cpus, syscalls;
   struct m6_counters_frames frames;
   /* what a read is made of */
@@ -47,11 +51,17 @@ struct m6_counters_inside {
   struct m6_call_counters past_calls[2 * M6_COUNTERS_NUMBERS];
 };
 
+/* Attaches what is loaded and not attached yet: 0, or an errno and the fault, and then nothing of it is. Detaches. */
+enum { M6_ATTACH_TASKS = 1, M6_ATTACH_CALLS = 2 }; /* switches, wake-ups and frames; system calls */
+int m6_counters_attach(struct m6_counters *c, unsigned what, struct m6_fault *fault);
+void m6_counters_detach(struct m6_counters *c, unsigned what);
+
 /* Finds the places where boundaries are seen, before anything is loaded: 0, or an errno and the fault. */
 int m6_frames_find(struct m6_counters_frames *f, const struct m6_counters_options *o, struct m6_fault *fault);
 /* Which programs of the object are loaded, and how they will be attached. */
 int m6_frames_choose(struct m6_counters_frames *f, struct bpf_object *object, enum m6_uprobe_kind kind,
                      const char *ending, struct m6_fault *fault);
+/* Again after they were detached, too. */
 int m6_frames_attach(struct m6_counters_frames *f, struct bpf_object *object, enum m6_uprobe_kind kind,
                      const char *ending, struct m6_fault *fault);
 void m6_frames_detach(struct m6_counters_frames *f);

@@ -86,7 +86,8 @@ int m6_frames_attach(struct m6_counters_frames *f, struct bpf_object *object, en
                      const char *ending, struct m6_fault *fault)
 {
   if (f->by == M6_FRAMES_NONE) return 0;
-  f->ring = ring_buffer__new(m6_object_map(object, "m6_frames"), hear, f, NULL);
+  f->stopped = 0;
+  if (!f->ring) f->ring = ring_buffer__new(m6_object_map(object, "m6_frames"), hear, f, NULL);
   if (!f->ring) return m6_fault_set(fault, errno, M6_AREA_BPF, "map", "the ring of frames");
   /* Where a link with a process reaches one thread alone, everybody's hits come, and the program takes the target's. */
   pid_t pid = kind == M6_UPROBE_MULTI && m6_probe_is_one_thread() ? 0 : f->pid;

@@ -304,7 +304,7 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
 /* Until the sampler was stopped, or the process was last seen. */
 static void note_cpu_time(struct m6_samples *s)
 {
-  uint64_t now = s->stopped || !s->cpu_begun ? 0 : cpu_time(s);
+  uint64_t now = s->stopped || s->cpu_rested || !s->cpu_begun ? 0 : cpu_time(s);
   if (now > s->cpu_begun) s->st.cpu_ns = now - s->cpu_begun;
 }
 
@@ -338,6 +338,19 @@ void m6_samples_pause(struct m6_samples *s, int pause)
 {
   for (uint32_t i = 0; i < s->events.n; i++)
     ioctl(s->events.fd[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
+}
+
+void m6_samples_rest(struct m6_samples *s, int rest)
+{
+  if (rest) {
+    m6_samples_pause(s, 1);
+    note_cpu_time(s);
+    s->cpu_rested = cpu_time(s);
+    return;
+  }
+  uint64_t now = cpu_time(s);
+  if (s->cpu_rested && now > s->cpu_rested) s->cpu_begun += now - s->cpu_rested;
+  s->cpu_rested = 0;
 }
 
 void m6_samples_weight(struct m6_samples *s, uint32_t weight)

@@ -135,6 +135,8 @@ uint64_t m6_samples_ring_bytes(const struct m6_samples *s);
 void m6_samples_stop(struct m6_samples *s);
 /* No samples until it is taken back; threads that are born meanwhile follow. */
 void m6_samples_pause(struct m6_samples *s, int pause);
+/* None for a long while, which counts for nothing: neither in status.cpu_ns. It ends paused. */
+void m6_samples_rest(struct m6_samples *s, int rest);
 /* Each sample that is taken from now on stands for so many periods: who samples for one part in n of the time says n. */
 void m6_samples_weight(struct m6_samples *s, uint32_t weight);
 void m6_samples_close(struct m6_samples *s);

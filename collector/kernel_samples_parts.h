@@ -46,8 +46,8 @@ struct m6_samples {
   struct m6_events events;
   int stopped;
   struct m6_sample_weights weights;
-  clockid_t clock; /* the target's CPU time */
-  uint64_t cpu_begun;
+  clockid_t clock;                /* the target's CPU time */
+  uint64_t cpu_begun, cpu_rested; /* rested: what the clock was when its rest began; 0: it does not */
   uint32_t polls;
   char name[16]; /* the answer of m6_samples_thread */
   struct m6_known_stack *stacks;

@@ -120,7 +120,7 @@ struct m6_kernel_side *m6_kernel_open(const struct m6_kernel_options *o)
   struct m6_kernel_side *k = calloc(1, sizeof *k);
   if (k == NULL) return NULL;
   k->pid = o->pid;
-  k->level = k->level_now = o->level;
+  k->level = k->level_now = k->held = k->most = o->level;
   k->duty = 1;
   k->frame_place = o->frame_place;
   k->shim = o->shim;
@@ -211,9 +211,9 @@ static void learn_name(struct m6_kernel_side *k, uint32_t tid)
     snprintf(n->name, sizeof n->name, "%.*s", (int)sizeof n->name - 1, name);
 }
 
-static void read_slow(struct m6_kernel_side *k, uint64_t now, int last)
+void m6_kernel_read(struct m6_kernel_side *k, int last)
 {
-  k->slow_ns = now;
+  k->slow_ns = m6_monotonic_ns();
   uint32_t count = 0;
   const struct m6_thread_counters *rows = NULL;
   if (k->counters) {
@@ -238,7 +238,8 @@ void m6_kernel_poll(struct m6_kernel_side *k)
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
   m6_kernel_switches_poll(k);
   refresh(k, now);
-  if (now - k->slow_ns >= SLOW_NS) read_slow(k, now, 0);
+  if (k->resting || k->change.running || now - k->slow_ns < SLOW_NS) return;
+  m6_kernel_read(k, 0);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -247,6 +248,7 @@ void m6_kernel_stop(struct m6_kernel_side *k)
 {
   if (k == NULL || k->stopped) return;
   is_open(k, 1);
+  m6_kernel_settled(k, 1);
   if (k->counters) m6_counters_stop(k->counters);
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
   m6_kernel_switches_stop(k);
@@ -255,7 +257,7 @@ void m6_kernel_stop(struct m6_kernel_side *k)
     m6_samples_poll(k->samples, sampled, k);
   }
   if (k->uncovered && k->symbols) m6_symbols_refresh(k->symbols);
-  read_slow(k, m6_monotonic_ns(), 1);
+  m6_kernel_read(k, 1);
   k->stopped = 1;
 }
 
@@ -263,6 +265,7 @@ void m6_kernel_close(struct m6_kernel_side *k)
 {
   if (k == NULL) return;
   is_open(k, 1);
+  m6_kernel_settled(k, 1);
   m6_kernel_view_free(k->view);
   m6_profile_free(k->profile);
   m6_counters_close(k->counters);

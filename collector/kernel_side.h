@@ -11,7 +11,8 @@
  * Opened on a pid before or while it runs; keeps through exec; what was counted can be read after it has ended.
  *
  *   kernel_side.c          opening, polling, closing
- *   kernel_side_level.c    what is left of it when the governor steps down
+ *   kernel_side_level.c    what the governor's rung leaves of it
+ *   kernel_side_hold.c     detaching and attaching for it
  *   kernel_side_proc.c     threads from /proc, where the kernel counts nothing for us
  *   kernel_side_price.c    what all of it cost the target
  *   kernel_side_switches.c what frames waited for by switch records, there
@@ -77,6 +78,14 @@ struct m6_kernel_switching {
   struct m6_thread_counters *rows;
 };
 
+struct m6_kernel_change { /* from one level to another: all but `running` is its thread's until `done` */
+  pthread_t thread;
+  int running, threaded, done;
+  uint32_t to;
+  int err;
+  struct m6_fault fault;
+};
+
 struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
@@ -121,7 +130,10 @@ struct m6_kernel_side {
   struct m6_profile *profile;
   struct m6_kernel_view *view;
   int stopped, paused;
-  uint32_t level_now;   /* the governor's: `level` or lower */
+  int resting;         /* nothing is counted nor sampled for a while */
+  uint32_t level_now;  /* the governor's: `level` or lower */
+  uint32_t held, most; /* what is attached is this level's; what can be had is no more than this one's */
+  struct m6_kernel_change change;
   uint32_t duty, looks; /* samples are taken in one look of so many; looks at this duty */
   struct m6_kernel_measured measured;
 };
@@ -140,8 +152,14 @@ void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
 /* Nothing is counted or sampled any more; the last readings are taken. */
 void m6_kernel_stop(struct m6_kernel_side *k);
-/* kernel_side_level.c: what the governor's rung leaves. To be called at each look, which are as long as each other. */
-void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval);
+/* kernel_side_level.c: what the governor's rung leaves. To be called at each look, which are as long as each other. Gives the highest level
+ * that can be had: a lower one than that of the session when what it adds was refused when it was to come back. */
+uint32_t m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval);
+/* kernel_side_hold.c: the same, but for the rate of samples. Is a change over: when it is, or when it is waited for, it is put down. */
+uint32_t m6_kernel_hold(struct m6_kernel_side *k, uint32_t level);
+void m6_kernel_settled(struct m6_kernel_side *k, int wait);
+/* What is read once a second; `last`: at once. */
+void m6_kernel_read(struct m6_kernel_side *k, int last);
 /* CPU samples are taken in one look of so many on that rung, where their events have this period. */
 uint32_t m6_kernel_duty(uint32_t period_us, uint32_t level, uint32_t interval);
 uint32_t m6_kernel_period(int full); /* between two samples of a thread, us: what the budgets leave */
@@ -180,6 +198,8 @@ void m6_kernel_presented(void *arg, const struct m6_capture *c, uint32_t tid, ui
                          uint64_t clock);
 void m6_kernel_switches_settle(struct m6_kernel_side *k); /* after */
 void m6_kernel_switches_stop(struct m6_kernel_side *k);
+void m6_kernel_switches_rest(struct m6_kernel_side *k);
+void m6_kernel_switches_wake(struct m6_kernel_side *k);
 void m6_kernel_switches_close(struct m6_kernel_side *k);
 /* Threads: these records' where there are any, with what /proc alone knows; else /proc's. */
 const struct m6_thread_counters *m6_kernel_switches_rows(struct m6_kernel_side *k, uint32_t *count);

@@ -1,8 +1,7 @@
-/* kernel_side_level.c - less from the kernel, when the governor says so. See kernel_side.h.
+/* kernel_side_level.c - less from the kernel while the governor says so. See kernel_side.h.
  *
- * Below level full nothing is counted at system calls any more; below lite nothing at all. What was detached stays so: a thread that was
- * in a call meanwhile would be charged for all of it. CPU samples are taken in one look out of so many, and stand for as many periods
- * each: an event's period does not reach threads that inherited it, a pause does, and threads to come follow.
+ * What is detached, kernel_side_hold.c knows. CPU samples are taken in one look out of so many, and stand for as many periods each: an
+ * event's period does not reach threads that inherited it, a pause does, and threads to come follow.
  */
 #include "budgets.h"
 #include "kernel_side.h"
@@ -14,17 +13,12 @@ uint32_t m6_kernel_duty(uint32_t period_us, uint32_t level, uint32_t interval)
   return looks * interval;
 }
 
-void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval)
+uint32_t m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval)
 {
-  if (k == NULL || k->opening || k->stopped) return;
-  if (level == M6_LEVEL_MEMORY) {
-    k->level_now = level;
-    m6_kernel_stop(k);
-    return;
-  }
-  k->level_now = level;
-  if (level < M6_LEVEL_FULL && k->counters) m6_counters_calls_stop(k->counters);
-  if (k->samples == NULL) return;
+  if (k == NULL || k->opening || k->stopped) return M6_LEVEL_FULL;
+  uint32_t most = m6_kernel_hold(k, level);
+  k->level_now = level = level < most ? level : most;
+  if (level == M6_LEVEL_MEMORY || k->resting || k->samples == NULL) return most;
   uint32_t duty = m6_kernel_duty(k->sampling.period_us, level, interval);
   if (duty != k->duty) {
     m6_samples_weight(k->samples, duty);
@@ -32,9 +26,9 @@ void m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval
     k->looks = 0;
   }
   int pause = k->looks++ % duty != 0;
-  if (k->paused == pause) return;
-  m6_samples_pause(k->samples, pause);
+  if (k->paused != pause) m6_samples_pause(k->samples, pause);
   k->paused = pause;
+  return most;
 }
 
 uint32_t m6_kernel_period(int full)

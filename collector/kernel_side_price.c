@@ -44,5 +44,6 @@ uint64_t m6_kernel_cost(const struct m6_kernel_side *k, uint64_t samples, int un
     const struct m6_thread_counters *t = &k->counters->threads[i];
     ns += (double)t->counted[M6_SLICES] * p.switch_ns + (double)t->calls * p.call_ns;
   }
+  if (k->counters) ns -= (double)k->counters->unseen_slices * p.switch_ns;
   return ns > 0 && ns < 1e18 ? (uint64_t)ns : 0;
 }

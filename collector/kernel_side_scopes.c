@@ -25,7 +25,8 @@ static void credit_until(void *arg, struct m6_capture *c, struct m6_thread *t, u
 void m6_kernel_join(struct m6_kernel_side *k, struct m6_capture *c)
 {
   if (k == NULL || k->opening || k->join == NULL || c == NULL) return;
-  c->credit = (struct m6_credit){k, next_sample, credit_until, k->switching.switches ? m6_kernel_presented : NULL};
+  c->credit = (struct m6_credit){k, next_sample, credit_until,
+                                 k->switching.switches && !k->resting ? m6_kernel_presented : NULL};
 }
 
 /* What remains was taken after the last record: it falls to what is open now. */
@@ -45,7 +46,7 @@ void m6_kernel_drained(struct m6_kernel_side *k, struct m6_capture *c)
   }
   while (m6_join_take_any(k->join, &s)) k->elsewhere += s.weight;
   m6_kernel_switches_settle(k);
-  if (k->slow_ns == k->told_ns) return;
+  if (k->slow_ns == 0 || k->slow_ns == k->told_ns) return;
   k->told_ns = k->slow_ns;
   /* The last reading of a session that is over is of its last second, however late it was taken. */
   m6_kernel_seconds(k, c, k->stopped && c->now_mono_ns < k->slow_ns ? c->now_mono_ns : k->slow_ns);

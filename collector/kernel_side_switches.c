@@ -30,14 +30,29 @@ void m6_kernel_switches_close(struct m6_kernel_side *k)
 
 void m6_kernel_switches_poll(struct m6_kernel_side *k)
 {
-  if (k->switching.switches == NULL) return;
+  if (k->switching.switches == NULL || k->resting) return;
   m6_kernel_switches_settle(k); /* where no drain came in between */
   m6_switches_poll(k->switching.switches);
 }
 
+/* Presents that were drained find their moments; the rest have none. */
+void m6_kernel_switches_rest(struct m6_kernel_side *k)
+{
+  struct m6_switches *s = k->switching.switches;
+  if (s == NULL) return;
+  m6_switches_stop(s);
+  m6_switches_poll(s);
+  m6_kernel_switches_settle(k);
+  m6_switches_until(s, m6_switches_known(s));
+}
+void m6_kernel_switches_wake(struct m6_kernel_side *k)
+{
+  if (k->switching.switches) m6_switches_resume(k->switching.switches);
+}
+
 void m6_kernel_switches_stop(struct m6_kernel_side *k)
 {
-  if (k->switching.switches == NULL) return;
+  if (k->switching.switches == NULL || k->resting) return;
   m6_switches_stop(k->switching.switches);
   m6_switches_poll(k->switching.switches);
 }
@@ -60,7 +75,7 @@ void m6_kernel_presented(void *arg, const struct m6_capture *c, uint32_t tid, ui
 void m6_kernel_switches_settle(struct m6_kernel_side *k)
 {
   struct m6_kernel_switching *w = &k->switching;
-  if (w->switches == NULL) return;
+  if (w->switches == NULL || k->resting) return;
   uint64_t known = m6_switches_known(w->switches);
   uint32_t n = 0;
   for (; n < w->count && w->waiting[n].ns <= known; n++) {
@@ -88,13 +103,18 @@ static void take_back(struct m6_thread_counters *t, uint64_t *ns, uint64_t known
   t->off_by[M6_OFF_OTHER] = t->off_ns;
 }
 
-/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between two records. */
+/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between two records; and the
+ * switches that found no room, or came while the governor had none recorded. */
 static void complete(struct m6_thread_counters *t, const struct m6_thread_counters *proc, uint32_t count)
 {
   for (uint32_t i = 0; i < count; i++) {
     if (proc[i].tid != t->tid || t->tid == 0) continue;
     t->counted[M6_MINOR] = proc[i].counted[M6_MINOR];
     t->counted[M6_MAJOR] = proc[i].counted[M6_MAJOR];
+    static const enum m6_reading switches[] = {M6_VOLUNTARY, M6_INVOLUNTARY, M6_SLICES};
+    for (size_t r = 0; r < sizeof switches / sizeof *switches; r++)
+      if (proc[i].counted[switches[r]] > t->counted[switches[r]])
+        t->counted[switches[r]] = proc[i].counted[switches[r]];
     take_back(t, &t->on_ns, proc[i].on_ns);
     take_back(t, &t->wait_ns, proc[i].wait_ns);
     return;

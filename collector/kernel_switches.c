@@ -7,6 +7,7 @@
 #include "kernel_switches.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,7 +27,8 @@ struct happened {
 struct thread {
   uint32_t tid;
   uint64_t since_ns; /* its times are complete up to here */
-  uint32_t torn;     /* halves of pairs that were missing */
+  uint32_t torn;     /* halves of pairs that were missing; gaps */
+  int gap;           /* nothing was recorded for a while, and no event came since: its state is not known */
   struct m6_thread_counters row;
   UT_hash_handle hh;
 };
@@ -185,7 +187,9 @@ static void apply(struct m6_switches *s, const struct happened *h)
   int was_on = r->state == M6_COUNTERS_ON;
   if (r->state == M6_COUNTERS_SEEDED) r->state = came ? M6_COUNTERS_OFF : M6_COUNTERS_ON;
   else if (r->state == M6_COUNTERS_ENDED) t->since_ns = h->ns, r->lives++; /* another thread with that number */
+  else if (t->gap) r->state = came ? M6_COUNTERS_OFF : M6_COUNTERS_ON;
   else if (was_on == came) t->torn++, s->torn++;
+  t->gap = 0;
   spend(t, h->ns);
   r->state = states[h->kind];
   if (came) r->counted[M6_SLICES]++;
@@ -204,7 +208,7 @@ int m6_switches_at(struct m6_switches *s, uint32_t own_tid, uint64_t ns, struct 
   m6_switches_until(s, ns);
   struct thread *t = s->same_namespace ? thread_of(s, own_tid) : s->threads;
   while (t && t->row.own_tid != (pid_t)own_tid) t = t->hh.next;
-  if (!t || t->row.state == M6_COUNTERS_SEEDED || t->row.state == M6_COUNTERS_ENDED) return 0;
+  if (!t || t->gap || t->row.state == M6_COUNTERS_SEEDED || t->row.state == M6_COUNTERS_ENDED) return 0;
   spend(t, ns);
   *r = (struct m6_kernel_reading){.time_ns = ns,
                                   .on_ns = t->row.on_ns,
@@ -310,6 +314,33 @@ void m6_switches_poll(struct m6_switches *s)
   }
   sort_from(s, s->sorted);
   s->known_ns = s->stopped ? now : now - M6_SWITCHES_HOLD_NS;
+}
+
+/* ---- pauses ---------------------------------------------------------------------------------------------------------- */
+
+static int is_there(pid_t pid, uint32_t tid)
+{
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task/%u", (int)pid, tid);
+  return access(path, F_OK) == 0;
+}
+
+void m6_switches_resume(struct m6_switches *s)
+{
+  if (!s->stopped) return;
+  all_events(s, PERF_EVENT_IOC_ENABLE);
+  uint64_t paused = s->done_ns;
+  s->stopped = 0;
+  s->start_ns = s->known_ns = s->done_ns = m6_monotonic_ns();
+  for (struct thread *t = s->threads; t; t = t->hh.next) {
+    struct m6_thread_counters *r = &t->row;
+    if (r->state == M6_COUNTERS_ENDED || r->state == M6_COUNTERS_SEEDED) continue;
+    spend(t, paused);
+    t->torn++; /* moments before and after are of two lives */
+    t->gap = 1;
+    r->state = is_there(s->base.o.pid, t->tid) ? M6_COUNTERS_OFF : M6_COUNTERS_ENDED;
+    spend(t, s->start_ns);
+  }
 }
 
 uint64_t m6_switches_began(const struct m6_switches *s) { return s->start_ns; }

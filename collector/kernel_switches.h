@@ -37,6 +37,9 @@ int m6_switches_at(struct m6_switches *s, uint32_t own_tid, uint64_t ns, struct 
 void m6_switches_until(struct m6_switches *s, uint64_t ns);
 /* Threads as of the last m6_switches_until, in no order; holds until the next call. Faults and migrations are not known. */
 const struct m6_thread_counters *m6_switches_rows(struct m6_switches *s, uint32_t *count);
+/* Goes on after m6_switches_stop, when all up to m6_switches_known was asked for: what is known begins anew. What a thread did meanwhile
+ * is off in its row; its moments are known from its first switch on. */
+void m6_switches_resume(struct m6_switches *s);
 uint64_t m6_switches_taken(const struct m6_switches *s);
 uint64_t m6_switches_ring_bytes(const struct m6_switches *s);
 uint64_t m6_switches_dropped(const struct m6_switches *s); /* records that found their ring full */

@@ -47,10 +47,13 @@ json_t *m6_payload_governor(const struct m6_snapshot *s)
                                            "sites_bytes", m6_json_u64(t->to_sites), "cost", m6_json_real(t->cost),
                                            "budget", m6_json_real(t->budget)));
   }
-  return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "level", m6_level_name(g->level), "interval",
-                   (int)g->interval, "cost", m6_json_real(g->cost), "cost_shim", m6_json_real(g->cost_shim),
-                   "cost_kernel", m6_json_real(g->cost_kernel), "cost_collector", m6_json_real(g->cost_collector),
-                   "budget", m6_json_real(g->budget), "steps_total", m6_json_u64(g->steps_total), "steps", steps);
+  json_t *held = json_object();
+  for (uint32_t l = 0; l < 3; l++) json_object_set_new(held, m6_level_name(l), m6_json_seconds(g->held_ns[l]));
+  return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "level", m6_level_name(g->level), "interval",
+                   (int)g->interval, "held_s", held, "cost", m6_json_real(g->cost), "cost_shim",
+                   m6_json_real(g->cost_shim), "cost_kernel", m6_json_real(g->cost_kernel), "cost_collector",
+                   m6_json_real(g->cost_collector), "budget", m6_json_real(g->budget), "steps_total",
+                   m6_json_u64(g->steps_total), "steps", steps);
 }
 
 json_t *m6_payload_chain(const struct m6_snapshot *s)

@@ -153,7 +153,7 @@ json_t *m6_payload_kernel(const mach6_stats *h)
 {
   const struct m6_snapshot *s = h->snap;
   const struct m6_snap_kernel *k = &s->kernel;
-  if (s->level == M6_LEVEL_MEMORY) return json_null();
+  if (!m6_kernel_was_open(s)) return json_null();
   json_t *o = json_object();
   json_object_set_new(o, "tier", json_string(m6_kernel_tier(s)));
   json_object_set_new(o, "sources",

@@ -186,7 +186,8 @@ void m6_session_run(struct m6_session *s)
     commands(s, now);
     poll_dump(s);
     if (d.look && (image = s->source->image(s->arg)) != NULL)
-      m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval);
+      m6_bounds_refused(&s->o->bounds, image, m6_kernel_level(image->kernel, s->o->bounds.governor.at.level, interval),
+                        now);
     if (s->life.state == M6_LIFE_COLLECTING && due(now, &published_ns, interval * M6_PUBLISH_MS * 1000000ull)) {
       s->o->event = M6_EVENT_NOTHING;
       if (!s->source->publish(s->arg, 0, M6_END_NONE))

@@ -43,7 +43,7 @@ const char *m6_why_name(uint32_t why)
 const char *m6_kernel_tier(const struct m6_snapshot *s)
 {
   const struct m6_snap_kernel *k = &s->kernel;
-  if (s->level == M6_LEVEL_MEMORY) return "none";
+  if (!m6_kernel_was_open(s)) return "none";
   if (k->counters == M6_KERNEL_BPF) return "bpf";
   if (k->samples == M6_KERNEL_BPF) return "bpf";
   if (k->samples == M6_KERNEL_PERF || k->faults == M6_KERNEL_PERF) return "perf";

@@ -25,6 +25,12 @@ const char *m6_kernel_part_name(uint32_t part) M6_HIDDEN;
 const char *m6_kernel_part_text(uint32_t part) M6_HIDDEN; /* what is missing without it */
 const char *m6_why_name(uint32_t why) M6_HIDDEN;
 const char *m6_why_text(uint32_t why) M6_HIDDEN;
+/* 0: a session at level memory, which has none of this. One that the governor brought there has what came before. */
+static inline int m6_kernel_was_open(const struct m6_snapshot *s)
+{
+  const struct m6_snap_kernel *k = &s->kernel;
+  return s->level != M6_LEVEL_MEMORY || k->counters || k->samples || k->faults || k->refusal_count;
+}
 /* The best that was had: "bpf", "perf", "proc", "none". */
 const char *m6_kernel_tier(const struct m6_snapshot *s) M6_HIDDEN;
 

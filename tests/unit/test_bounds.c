@@ -212,9 +212,9 @@ static void heap_interval_and_pending(void **state)
 /* ---- the governor -------------------------------------------------------------------------------------------------------- */
 
 /* So many seconds in which so much of a core is spent; what the last look said. */
+static struct m6_spent spent;
 static enum m6_life_event spend(double seconds, double share)
 {
-  static struct m6_spent spent;
   enum m6_life_event e = M6_EVENT_NOTHING;
   if (b.governor.count == 0 && b.governor.steps_total == 0) spent = (struct m6_spent){.now = 100 * S};
   for (double t = 0; t < seconds && e == M6_EVENT_NOTHING; t += 0.5) {
@@ -253,14 +253,50 @@ static void overhead_memory_lite_and_full(void **state)
   }
   assert_int_equal(told_level, M6_LEVEL_MEMORY);
 }
-/* Levels that were left are not returned to; within one the interval is taken back. */
-static void a_level_that_was_left_is_gone(void **state)
+/* Down to level memory, up again, step by step, and the segment is told each. How long each level held is written down, to the look. */
+static void a_level_that_was_left_comes_back(void **state)
 {
   (void)state;
-  while (b.governor.at.level != M6_LEVEL_LITE) spend(1, 0.05);
+  c.start_mono_ns = 100 * S;
+  while (b.governor.at.level != M6_LEVEL_MEMORY) spend(0.5, 0.05), fill(spent.now);
+  uint64_t down = b.snap.steps_total;
+  assert_int_equal(told_level, M6_LEVEL_MEMORY);
+  for (double t = 0; t < 100 && b.governor.at.level != M6_LEVEL_FULL; t += 0.5) spend(0.5, 0), fill(spent.now);
+  assert_int_equal(b.governor.at.level, M6_LEVEL_FULL);
+  assert_int_equal(told_level, M6_LEVEL_FULL);
+  assert_int_equal(down, 4);
+  assert_int_equal(b.snap.steps_total, 7); /* lite at half the rate, lite, full at half the rate */
+  const struct m6_snap_step *up = &b.snap.steps[down];
+  assert_true(up->from_level == M6_LEVEL_MEMORY && up->to_level == M6_LEVEL_LITE && up->to_interval == 2);
+  assert_true(up->at_ns - b.snap.steps[down - 1].at_ns >= M6_GOVERNOR_UNDER_NS);
+  uint64_t all = 0;
+  for (int l = 0; l < 3; l++) {
+    all += b.snap.held_ns[l];
+    assert_true(b.snap.held_ns[l] >= 4 * S);
+  }
+  assert_int_equal(all, spent.now - 100 * S);
+  uint64_t memory = up->at_ns - b.snap.steps[down - 1].at_ns;
+  assert_in_range(b.snap.held_ns[M6_LEVEL_MEMORY], memory - S, memory + S);
+}
+static void a_level_that_the_kernel_refuses_is_not_tried_again(void **state)
+{
+  (void)state;
+  while (b.governor.at.level != M6_LEVEL_LITE) spend(0.5, 0.05);
+  while (b.governor.at.level != M6_LEVEL_FULL) spend(0.5, 0);
+  m6_bounds_refused(&b, &image, M6_LEVEL_FULL, spent.now); /* all that was asked for can be had */
+  assert_int_equal(b.governor.at.level, M6_LEVEL_FULL);
+  uint32_t before = told;
+  m6_bounds_refused(&b, &image, M6_LEVEL_LITE, spent.now);
+  assert_int_equal(told, before + 1);
+  assert_int_equal(told_level, M6_LEVEL_LITE);
+  fill(spent.now);
+  const struct m6_snap_step *last = &b.snap.steps[b.snap.step_count - 1];
+  assert_true(last->from_level == M6_LEVEL_FULL && last->to_level == M6_LEVEL_LITE && last->to_interval == 1);
+  assert_true(last->cost <= last->budget); /* by which a report knows it */
   spend(600, 0);
+  m6_bounds_refused(&b, &image, M6_LEVEL_LITE, spent.now);
   assert_int_equal(b.governor.at.level, M6_LEVEL_LITE);
-  assert_int_equal(b.governor.at.interval, 1);
+  assert_int_equal(told, before + 1);
 }
 
 int main(void)
@@ -278,7 +314,8 @@ int main(void)
     T(heap_interval_and_pending),
     T(a_step_is_told_to_the_segment_and_written_down),
     T(overhead_memory_lite_and_full),
-    T(a_level_that_was_left_is_gone),
+    T(a_level_that_was_left_comes_back),
+    T(a_level_that_the_kernel_refuses_is_not_tried_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

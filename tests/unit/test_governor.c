@@ -175,6 +175,53 @@ static void it_steps_up_again_when_there_is_room(void **state)
   assert_true(until(&says, 300) == 0); /* what was asked for is the top, whatever room there is */
   assert_int_equal(g.at.level, M6_LEVEL_LITE);
 }
+static void all_levels_come_back_one_by_one_and_not_before_their_time(void **state)
+{
+  (void)state;
+  static const struct m6_rung want[] = {{1, 2, 0}, {1, 1, 0}, {2, 2, 0}, {2, 1, 0}};
+  enum m6_governor_says says;
+  begin(M6_LEVEL_FULL);
+  demands(0.001, 0.5, 0.5);
+  while (g.at.level != M6_LEVEL_MEMORY) tick(0.5);
+  demands(0.001, 0.004, 0.008);
+  for (unsigned i = 0; i < 4; i++) {
+    double s = until(&says, 60);
+    assert_int_equal(says, M6_GOVERNOR_UP);
+    assert_true(s >= M6_GOVERNOR_UNDER_NS / 1e9 && s <= (M6_GOVERNOR_UNDER_NS + M6_GOVERNOR_WINDOW_NS) / 1e9 + 0.5);
+    assert_int_equal(g.at.level, want[i].level);
+    assert_int_equal(g.at.interval, want[i].interval);
+  }
+  assert_true(until(&says, 300) == 0);
+  /* One that did not hold has to wait for twice as long. */
+  demands(0.001, 0.004, 0.1);
+  while (g.at.level != M6_LEVEL_LITE) tick(0.5);
+  demands(0.001, 0.004, 0.004);
+  until(&says, 60);
+  assert_int_equal(g.at.level, M6_LEVEL_FULL);
+  demands(0.001, 0.004, 0.1);
+  until(&says, 9);
+  assert_int_equal(says, M6_GOVERNOR_DOWN);
+  demands(0.001, 0.004, 0.004);
+  assert_true(until(&says, 60) >= 2 * M6_GOVERNOR_UNDER_NS / 1e9);
+  assert_int_equal(g.at.level, M6_LEVEL_FULL);
+}
+static void a_level_that_cannot_be_had_is_the_end_of_the_ladder(void **state)
+{
+  (void)state;
+  enum m6_governor_says says;
+  begin(M6_LEVEL_FULL);
+  demands(0.001, 0.5, 0.5);
+  while (g.at.level != M6_LEVEL_MEMORY) tick(0.5);
+  demands(0.001, 0.004, 0.008);
+  until(&says, 60);
+  m6_governor_refused(&g, M6_LEVEL_MEMORY, spent.now);
+  assert_int_equal(g.at.level, M6_LEVEL_MEMORY);
+  assert_int_equal(g.at.interval, 1);
+  assert_true(until(&says, 600) == 0);
+  uint64_t steps = g.steps_total;
+  m6_governor_refused(&g, M6_LEVEL_MEMORY, spent.now);
+  assert_int_equal(g.steps_total, steps);
+}
 static void between_half_the_budget_and_all_of_it_it_stays(void **state)
 {
   (void)state;
@@ -293,6 +340,8 @@ int main(void)
     cmocka_unit_test(it_ends_at_a_level_whose_budget_holds),
     cmocka_unit_test(on_the_last_rung_a_little_more_is_counted_and_no_end),
     cmocka_unit_test(it_steps_up_again_when_there_is_room),
+    cmocka_unit_test(all_levels_come_back_one_by_one_and_not_before_their_time),
+    cmocka_unit_test(a_level_that_cannot_be_had_is_the_end_of_the_ladder),
     cmocka_unit_test(between_half_the_budget_and_all_of_it_it_stays),
     cmocka_unit_test(steps_up_that_do_not_hold_come_more_and_more_seldom),
     cmocka_unit_test(a_counter_that_falls_back_is_no_cost),

@@ -25,8 +25,14 @@ static uint64_t now;
 static struct m6_sample_weights weights;
 static int paused, stopped, calls_stopped;
 
-void m6_kernel_stop(struct m6_kernel_side *side) { side->stopped = stopped = 1; }
-void m6_counters_calls_stop(struct m6_counters *c) { (void)c, calls_stopped = 1; }
+/* kernel_side_hold.c, as far as samples go: they are paused at level memory, and paused when it is left. */
+uint32_t m6_kernel_hold(struct m6_kernel_side *side, uint32_t level)
+{
+  stopped = side->resting = level == M6_LEVEL_MEMORY;
+  calls_stopped = level < M6_LEVEL_FULL;
+  if (stopped) paused = side->paused = 1, side->looks = 0;
+  return side->level;
+}
 void m6_samples_pause(struct m6_samples *s, int pause) { (void)s, paused = pause; }
 void m6_samples_weight(struct m6_samples *s, uint32_t weight) { (void)s, m6_sample_weigh(&weights, now, weight); }
 uint64_t m6_samples_ring_bytes(const struct m6_samples *s) { return (void)s, 0; }
@@ -190,6 +196,10 @@ static void nothing_is_sampled_at_level_memory(void **state)
   run_to(10 * S, M6_LEVEL_MEMORY, 1);
   assert_true(stopped);
   assert_int_equal(taken, before);
+  /* And again when there is room, with lite's weights. */
+  uint64_t from = now, stood = periods;
+  run_to(110 * S, M6_LEVEL_LITE, 1);
+  near(periods - stood, (double)(now - from) / (PERIOD_US * 1e3), 0.03);
 }
 
 /* A sample of before a step is looked at after it. */

@@ -49,6 +49,20 @@ void report_chain(const struct page *p, const struct m6_snapshot *s)
   fputs(".\n", p->to);
 }
 
+/* What part of the session each level had, when there was more than one. */
+static void held(const struct page *p, const struct m6_snap_govern *g)
+{
+  char line[256];
+  size_t at = 0;
+  unsigned levels = 0;
+  for (uint32_t l = 3; l-- > 0;) {
+    if (g->held_ns[l] == 0) continue;
+    at += (size_t)snprintf(line + at, sizeof line - at, "%s %s for %s", levels++ ? "," : "Level", m6_level_name(l),
+                           t_time(p, (double)g->held_ns[l] / 1e9));
+  }
+  if (levels > 1) t_wrap(p, 2, line);
+}
+
 void report_governor(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_govern *g = &s->govern;
@@ -70,6 +84,12 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
       t_wrap(p, 2, line);
       continue;
     }
+    if (t->to_level < t->from_level && t->cost <= t->budget) {
+      snprintf(line, sizeof line, "at %s back to level %s: what level %s adds was refused when it was to come back",
+               t_time(p, (double)t->at_ns / 1e9), m6_level_name(t->to_level), m6_level_name(t->from_level));
+      t_wrap(p, 2, line);
+      continue;
+    }
     int down = t->to_level < t->from_level || (t->to_level == t->from_level && t->to_interval > t->from_interval);
     snprintf(line, sizeof line, "at %s %s to level %s%s: it cost %s, the budget was %s",
              t_time(p, (double)t->at_ns / 1e9), down ? "down" : "up", m6_level_name(t->to_level),
@@ -78,6 +98,7 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
   }
   if (g->steps_total > g->step_count)
     fprintf(p->to, "  (and %s steps before these)\n", t_count(g->steps_total - g->step_count));
+  held(p, g);
   if (g->heap.count) {
     const struct m6_snap_heap *h = &g->heap;
     report_heading(p, "The whole heap, as the kernel sees it");

@@ -75,6 +75,28 @@ static void missing(const struct page *p, const struct m6_snapshot *s)
   }
 }
 
+/* How long this level or a higher one held; *all: any. The governor's steps make a part of it. */
+static double held(const struct m6_snapshot *s, uint32_t level, double *all)
+{
+  double part = *all = 0;
+  for (uint32_t l = 0; l < 3; l++) {
+    *all += (double)s->govern.held_ns[l] / 1e9;
+    if (l >= level) part += (double)s->govern.held_ns[l] / 1e9;
+  }
+  return part;
+}
+
+/* "WHAT 12 s of 30 s, ..." when it is of a part of the session. */
+static void of_part(const struct page *p, const struct m6_snapshot *s, uint32_t level, const char *what,
+                    const char *why)
+{
+  char line[512];
+  double all, part = held(s, level, &all);
+  if (part >= 0.995 * all) return;
+  snprintf(line, sizeof line, "%s %s of %s: %s.", what, t_time(p, part), t_time(p, all), why);
+  t_wrap(p, 2, line);
+}
+
 static void functions(const struct page *p, const struct m6_snapshot *s)
 {
   const struct m6_snap_kernel *k = &s->kernel;
@@ -97,6 +119,7 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
              t_count(k->samples_periods), t_time(p, k->period_us / 1e6));
     t_wrap(p, 2, line);
   }
+  of_part(p, s, M6_LEVEL_LITE, "They are of", "at level memory, to which the governor stepped down, none is taken");
   if (k->unnamed) {
     snprintf(line, sizeof line, "%s of them are left out: to read that much debug information took too long",
              t_count(k->unnamed));
@@ -236,6 +259,11 @@ static void threads(const struct page *p, const struct m6_snapshot *s)
     : k->counters == M6_KERNEL_PERF ? "; each thread's own, and its wait in the run queue, by /proc, once a second"
                                     : "");
   if (k->faults != M6_KERNEL_NONE) t_wrap(p, 2, line);
+  of_part(p, s, M6_LEVEL_LITE, "Watched for",
+          s->level == M6_LEVEL_MEMORY
+            ? "at level memory none is, and what they did since the last step down is not in here"
+            : "at level memory none is; what they waited for then is not known, and one that ended then is shown until "
+              "then");
   if (k->counters_lost) {
     snprintf(line, sizeof line, "%s of the kernel's events are not in these numbers", t_count(k->counters_lost));
     t_wrap(p, 2, line);
@@ -265,12 +293,13 @@ static void calls(const struct page *p, const struct m6_snapshot *s)
     fputc('\n', p->to);
   }
   if (k->call_count > CALLS_SHOWN) fprintf(p->to, "  (and %s more)\n", t_count(k->call_count - CALLS_SHOWN));
+  of_part(p, s, M6_LEVEL_FULL, "Counted for", "below level full, to which the governor stepped down, none is");
 }
 
 void report_kernel(const struct page *p, const mach6_stats *h)
 {
   const struct m6_snapshot *s = mach6_stats_snapshot(h);
-  if (s->level == M6_LEVEL_MEMORY) return;
+  if (!m6_kernel_was_open(s)) return;
   functions(p, s);
   scopes(p, h);
   threads(p, s);
