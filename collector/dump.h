@@ -11,9 +11,10 @@
  *   rows     {type: "rows", of: section, columns: [names], first: number of the first row, of_all: rows in all,
  *             rows: [[value, ...], ...]}; a section of one column has rows of bare values
  *   trailer  {type: "trailer", objects, bytes (both of what came before it), left_out: {section: rows}, whole}
- * Values are integers, floats, strings and nil (a float that is no number). Times are ns, memory is bytes, unless a name says
- * otherwise. Section "modules" has the files whose code the stacks lead through, with their build-ids: a function without a name,
- * module+0xoffset, is at that offset of the file, and can be named later. Whoever reads it skips types, sections and columns
+ * Values are integers, floats, strings and nil (a float that is no number, or infinite). A map has each key once. Times are ns,
+ * memory is bytes, unless a name says otherwise. Section "modules" has the files whose code the stacks lead through, with their
+ * build-ids: a function without a name, module+0xoffset, is at that offset of the file, and can be named later. Whoever reads it
+ * skips types, sections and columns
  * that he does not know; a column that is missing reads as 0. A version is raised when that is not enough.
  *
  * Promise of the reader: nothing is allocated from a declared length, nothing is believed that was not checked; what is cut or

@@ -3,6 +3,7 @@
  * Each row's length is bounded before it is written, so that no object and no dump grows over its cap; what does not fit is
  * counted. Memory: one object. Calls: msgpack-c, dump_table.c.
  */
+#include <math.h>
 #include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static void put_field(msgpack_packer *p, const struct m6_snapshot *s, const char
   case M6_F32: msgpack_pack_float(p, *(const float *)at); break;
   case M6_F64:
     v = *(const double *)at;
-    if (v == v) msgpack_pack_double(p, v);
+    if (isfinite(v)) msgpack_pack_double(p, v);
     else msgpack_pack_nil(p);
     break;
   case M6_TEXT: put_text(p, m6_snap_text(s) + ((const uint32_t *)at)[0], ((const uint32_t *)at)[1]); break;

@@ -12,7 +12,9 @@
 #include "dump.h"
 
 #define COLUMNS_MAX 256u
+#define NUMBER_MAX 0x1p64 /* bytes, ns, numbers of things: what is larger was not measured */
 #define SECTIONS_MAX 64u
+#define KEYS_MAX 256u /* of a map: those of a dump have ten, or one a section */
 
 struct part { /* what was read of one section */
   char *rows;
@@ -40,16 +42,25 @@ static int is_uint(const msgpack_object *o, uint64_t most)
   return o->type == MSGPACK_OBJECT_POSITIVE_INTEGER && o->via.u64 <= most;
 }
 
-/* The value of a key; NULL when it is not there, or twice. */
+/* Keys are texts, each there once: of two, readers take the one or the other. */
+static int keys_ok(const msgpack_object *map)
+{
+  const msgpack_object_kv *kv = map->via.map.ptr;
+  if (map->via.map.size > KEYS_MAX) return 0;
+  for (uint32_t i = 0; i < map->via.map.size; i++) {
+    if (kv[i].key.type != MSGPACK_OBJECT_STR) return 0;
+    for (uint32_t k = 0; k < i; k++)
+      if (msgpack_object_equal(kv[k].key, kv[i].key)) return 0;
+  }
+  return 1;
+}
+
+/* The value of a key; NULL when it is not there. */
 static const msgpack_object *get(const msgpack_object *map, const char *key)
 {
-  const msgpack_object *found = NULL;
-  for (uint32_t i = 0; i < map->via.map.size; i++) {
-    if (!is_text(&map->via.map.ptr[i].key, key)) continue;
-    if (found) return NULL;
-    found = &map->via.map.ptr[i].val;
-  }
-  return found;
+  for (uint32_t i = 0; i < map->via.map.size; i++)
+    if (is_text(&map->via.map.ptr[i].key, key)) return &map->via.map.ptr[i].val;
+  return NULL;
 }
 
 /* A text goes behind the others; *at its place. 0 when it is none, or too long. */
@@ -94,6 +105,8 @@ static int set_field(struct reader *r, char *row, const struct m6_field *f, cons
   case M6_F64:
     if (o->type == MSGPACK_OBJECT_FLOAT32 || o->type == MSGPACK_OBJECT_FLOAT64) v = o->via.f64;
     else if (!positive && !negative && o->type != MSGPACK_OBJECT_NIL) return 0;
+    if (isinf(v)) v = NAN; /* a bound that holds for everything would be met by it */
+    if (fabs(v) > NUMBER_MAX) return 0;
     if (f->type == M6_F64) *(double *)at = v;
     else *(float *)at = (float)v;
     return 1;
@@ -187,16 +200,21 @@ static const char *take_trailer(struct reader *r, const msgpack_object *o)
 {
   const msgpack_object *objects = get(o, "objects"), *bytes = get(o, "bytes"), *left = get(o, "left_out"),
                        *whole = get(o, "whole");
-  if (!objects || !bytes || !left || left->type != MSGPACK_OBJECT_MAP || !whole ||
+  if (!objects || !bytes || !left || left->type != MSGPACK_OBJECT_MAP || !keys_ok(left) || !whole ||
       whole->type != MSGPACK_OBJECT_BOOLEAN)
     return "the trailer lacks one of its parts";
   if (!is_uint(objects, r->info->objects) || !is_uint(bytes, r->info->bytes) || objects->via.u64 != r->info->objects ||
       bytes->via.u64 != r->info->bytes)
     return "the trailer tells of other objects than there are";
+  uint64_t n = 0;
   for (uint32_t i = 0; i < left->via.map.size; i++) {
     if (!is_uint(&left->via.map.ptr[i].val, UINT32_MAX)) return "the trailer lacks one of its parts";
-    r->info->left_out += left->via.map.ptr[i].val.via.u64;
+    n += left->via.map.ptr[i].val.via.u64;
   }
+  const struct part *session = &r->part[M6_SECTION_SESSION];
+  int all = n == 0 && (session->count == 0 || ((const struct m6_snapshot *)session->rows)->frames_overwritten == 0);
+  r->info->left_out = n;
+  if (whole->via.boolean != (all != 0)) return "the trailer calls it whole or not, and the rows say otherwise";
   r->trailer = 1;
   return NULL;
 }
@@ -204,6 +222,7 @@ static const char *take_trailer(struct reader *r, const msgpack_object *o)
 static const char *take(struct reader *r, const msgpack_object *o)
 {
   if (o->type != MSGPACK_OBJECT_MAP) return r->header ? "an object is none of a dump's" : "this is no dump of mach6";
+  if (!keys_ok(o)) return r->header ? "a key is there twice, or is no text" : "this is no dump of mach6";
   const msgpack_object *type = get(o, "type");
   if (!type || type->type != MSGPACK_OBJECT_STR)
     return r->header ? "an object has no type" : "this is no dump of mach6";

@@ -89,6 +89,6 @@ json_t *m6_payload_heap(const struct m6_snapshot *s)
     m6_json_seconds(h->at_ns), "took_s", m6_json_seconds(h->took_ns), "rss_bytes", m6_json_u64(h->rss), "pss_bytes",
     m6_json_u64(h->pss), "anonymous_bytes", m6_json_u64(h->anonymous), "swap_bytes", m6_json_u64(h->swap), "live_bytes",
     h->live >= 0 ? json_integer(h->live) : json_null(), "errno", (int)h->error, "held_bytes",
-    h->held ? m6_json_u64(h->held) : json_null(), "own_mappings_bytes", h->held ? m6_json_real(u.mapped) : json_null(),
-    "unused_bytes", m6_json_real(u.bytes), "unused_share", m6_json_real(u.share));
+    h->held ? m6_json_u64(h->held) : json_null(), "own_mappings_bytes", h->held ? json_integer(u.mapped) : json_null(),
+    "unused_bytes", u.bytes >= 0 ? json_integer(u.bytes) : json_null(), "unused_share", m6_json_real(u.share));
 }

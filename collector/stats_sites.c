@@ -62,11 +62,10 @@ int m6_site_is_library(const struct m6_site_line *l) { return begins(l, "std::")
 struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s)
 {
   const struct m6_snap_heap *h = &s->govern.heap;
-  struct m6_heap_unused u = {h->mapped > 0 ? (double)h->mapped : 0, NAN, NAN};
-  if (h->count == 0 || h->held == 0 || h->live < 0) return u;
-  double held = (double)h->held - u.mapped, unused = held - (double)h->live;
-  if (held <= 0) return u;
-  u.bytes = unused > 0 ? unused : 0;
-  u.share = u.bytes / held;
+  struct m6_heap_unused u = {h->mapped > 0 ? h->mapped : 0, 0, -1, NAN};
+  if (h->count == 0 || h->held > INT64_MAX || (int64_t)h->held <= u.mapped || h->live < 0) return u;
+  u.held = (int64_t)h->held - u.mapped;
+  u.bytes = u.held > h->live ? u.held - h->live : 0;
+  u.share = (double)u.bytes / (double)u.held;
   return u;
 }

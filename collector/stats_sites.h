@@ -40,9 +40,11 @@ int m6_site_is_allocator(const struct m6_site_line *l);
 int m6_site_is_library(const struct m6_site_line *l);
 
 /* What the allocator holds and nobody uses, at the last measurement of the whole heap: of `held` what is neither live nor the
- * program's own mappings. NaN when it is not known, which it never is of a program that ran before. */
+ * program's own mappings. Not known of a program that ran before. */
 struct m6_heap_unused {
-  double mapped, bytes, share;
+  int64_t mapped, held; /* held: without what the program itself has mapped; 0 when it is not known */
+  int64_t bytes;        /* below 0 when it is not known */
+  double share;         /* of `held`; NaN then */
 };
 struct m6_heap_unused m6_heap_unused_of(const struct m6_snapshot *s);
 

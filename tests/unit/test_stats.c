@@ -91,13 +91,30 @@ static void integers_above_2_to_53_are_exact(void **state)
   struct m6_snap_node *frame = (struct m6_snap_node *)((char *)b + b->nodes_offset) + 3;
   frame->d_sum = INT64_MAX;
   frame->i_sum = 5; /* the sum saturates */
+  b->mapped = INT64_MIN + 1;
+  struct m6_snap_heap *h = &b->govern.heap;
+  *h = (struct m6_snap_heap){.count = 1, .held = (1ull << 62) + 9, .mapped = (1ll << 61) + 1, .live = 3};
   json_t *j = report_of(b, bytes);
+  assert_true(json_integer_value(at(j, "allocs/mapped_bytes")) == INT64_MIN + 1);
+  assert_true(json_integer_value(at(j, "heap/held_bytes")) == (1ll << 62) + 9);
+  assert_true(json_integer_value(at(j, "heap/own_mappings_bytes")) == (1ll << 61) + 1);
+  assert_true(json_integer_value(at(j, "heap/unused_bytes")) == (1ll << 61) + 5);
   assert_true(json_integer_value(at(j, "books/reading_now_bytes")) == 9007199254740993);
   assert_true(json_integer_value(at(j, "books/reading_start_bytes")) == INT64_MIN);
   assert_true(json_integer_value(at(j, "presents")) == 9007199254740995);
   assert_true(json_integer_value(at(j, "allocs/malloc/bytes")) == INT64_MAX);
   assert_true(json_integer_value(at(j, "root/children/1/stats/mem.net_bytes")) == INT64_MAX);
   json_decref(j);
+  static const struct m6_snap_heap unknown[] = {{.count = 1, .held = UINT64_MAX, .live = 1},
+                                                {.count = 1, .held = 5, .mapped = INT64_MAX, .live = INT64_MAX},
+                                                {.count = 1, .held = 5, .mapped = INT64_MIN, .live = -1}};
+  for (int i = 0; i < 3; i++) {
+    *h = unknown[i];
+    j = report_of(b, bytes);
+    assert_true(json_is_null(at(j, "heap/unused_bytes")) && json_is_null(at(j, "heap/unused_share")));
+    assert_true(json_integer_value(at(j, "heap/own_mappings_bytes")) == (i == 1 ? INT64_MAX : 0));
+    json_decref(j);
+  }
   free(b);
 }
 

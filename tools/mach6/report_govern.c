@@ -109,15 +109,15 @@ void report_governor(const struct page *p, const struct m6_snapshot *s)
              t_time(p, (double)h->took_ns / 1e9));
     t_wrap(p, 2, line);
     struct m6_heap_unused u = m6_heap_unused_of(s);
-    if (u.share >= 0 && (double)h->live > (double)h->held - u.mapped) {
+    if (u.share >= 0 && h->live > u.held) {
       snprintf(line, sizeof line,
                "%s lived in the allocator then, %s of that in memory: the rest was never written to.",
-               t_bytes((double)h->live), t_bytes((double)h->held - u.mapped));
+               t_bytes((double)h->live), t_bytes((double)u.held));
       t_wrap(p, 2, line);
     } else if (u.share >= 0) {
       snprintf(line, sizeof line,
                "The allocator held %s then, of which %s were not in use (%s: free blocks, headers, rounding).",
-               t_bytes((double)h->held - u.mapped), t_bytes(u.bytes), t_ratio(u.share));
+               t_bytes((double)u.held), t_bytes((double)u.bytes), t_ratio(u.share));
       t_wrap(p, 2, line);
     }
   }
