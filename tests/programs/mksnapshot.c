@@ -3,7 +3,7 @@
  *   mksnapshot SCENE FILE          the plain block, as a final snapshot is
  *   mksnapshot SCENE --live PID    /dev/shm/mach6-stats.PID.<hex>, as a collector's; prints the file's name; the caller removes it
  *
- * Scenes: game, leak, short (2 presents), none (no presents), losses, hostile (labels), kernel (level full), empty (nothing at all), version, damaged.
+ * Scenes: game, leak, short (2 presents), none (no presents), losses, hostile (labels), wide (1,640 nodes with long labels), kernel (level full), empty (nothing at all), version, damaged.
  */
 /* links: -lm */
 #include <fcntl.h>
@@ -28,6 +28,19 @@ static void hostile(struct fx *f)
   fx_fill(f, fx_node_n(f, frame, M6_NODE_SCOPE, long_label, sizeof long_label), 1, 5, 5, 0, 0);
 }
 
+/* The later the longer. */
+static void wide(struct fx *f)
+{
+  char label[3 * M6_LABEL_BYTES_MAX];
+  memset(label, 'w', sizeof label);
+  for (int i = 0; i < 40; i++) {
+    uint32_t n = fx_node_n(f, 3, M6_NODE_SCOPE, label, sizeof label);
+    fx_fill(f, n, 100, 1000 + i, 2000, 0, 0);
+    for (int k = 0; k < 40; k++)
+      fx_fill(f, fx_node_n(f, n, M6_NODE_SCOPE, label, sizeof label), 1, 1000 + i, 2000, 0, 0);
+  }
+}
+
 static void scene(struct fx *f, const char *name)
 {
   if (!strcmp(name, "leak")) return fx_game(f, 1501, 96);
@@ -37,6 +50,7 @@ static void scene(struct fx *f, const char *name)
   fx_game(f, 1501, 0);
   if (!strcmp(name, "kernel")) fx_kernel(f);
   if (!strcmp(name, "hostile")) hostile(f);
+  if (!strcmp(name, "wide")) wide(f);
   if (!strcmp(name, "version")) f->head.version++;
   if (!strcmp(name, "damaged")) f->nodes[2].first_child = 1;
   if (strcmp(name, "losses")) return;

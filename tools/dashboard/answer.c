@@ -91,8 +91,9 @@ static const char *phrase(int code)
 static void send_all(struct lws *wsi, int code, const char *type, const char *policy, const char *body, size_t n)
 {
   size_t room = LWS_PRE + 1024 + n;
-  char *out = malloc(room), *to = out + LWS_PRE;
+  char *out = malloc(room);
   if (!out) return;
+  char *to = out + LWS_PRE;
   int head = snprintf(
     to, 1024,
     "HTTP/1.1 %d %s\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n"

@@ -8,9 +8,9 @@
 #include "../../collector/stats_sites.h"
 #include "dashboard.h"
 
-#define NODES 300.0
+#define NODES 300u
 #define CHILDREN 24u /* of one node: the longest */
-#define SITES 24.0
+#define SITES 24u
 #define CALLERS 8u /* of one site */
 #define SECONDS 60u
 #define STALLS 200u /* of that minute, the latest */
@@ -123,17 +123,17 @@ static json_t *stalls(const mach6_stats *h)
   return a;
 }
 
-json_t *brief(const mach6_stats *s, double more)
+json_t *brief(const mach6_stats *s, unsigned part)
 {
   json_t *o = m6_payload_head(s);
   if (!o) return NULL;
   json_t *sites = m6_payload_sites(s->snap);
   if (json_is_object(sites)) {
-    cut_rows(sites, (size_t)(SITES * more));
+    cut_rows(sites, SITES / part);
     json_object_del(sites, "mapped");
   }
   int error = json_object_set_new(o, "sites", sites);
-  error |= json_object_set_new(o, "root", tree(s, (size_t)(NODES * more)));
+  error |= json_object_set_new(o, "root", tree(s, NODES / part));
   error |= json_object_set_new(o, "seconds", seconds(s->snap));
   error |= json_object_set_new(o, "stalls", stalls(s));
   if (!error) return o;

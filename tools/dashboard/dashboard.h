@@ -104,9 +104,9 @@ const char *live_trouble(const struct live *l); /* why there is nothing newer; N
 uint64_t live_dump_bytes(const struct live *l); /* that a dump of it has at most */
 json_t *live_targets(void);
 
-/* brief.c: a reference, or NULL. `more` is 1 for all that a page shows, and less where that is too long. */
+/* brief.c: a reference, or NULL. `part` is 1 for all that a page shows, 2 for half of it, where that is too long. */
 struct mach6_stats;
-json_t *brief(const struct mach6_stats *s, double more);
+json_t *brief(const struct mach6_stats *s, unsigned part);
 
 /* ---- store.c ------------------------------------------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@
 
 #define LIVE 4          /* as many as there are pages */
 #define AGAIN_MS 1000   /* between two looks for a session where there is none */
-#define LEAST_MORE 1e-3 /* below that nothing of what can be cut is left */
+#define LEAST_PART 512u /* then nothing of what can be cut is left */
 
 struct live {
   pid_t pid;
@@ -62,9 +62,9 @@ static void take_over(struct live *l)
   char *text = NULL;
   size_t bytes = 0;
   int error = MACH6_OK;
-  for (double more = 1; more > LEAST_MORE; more /= 2) {
+  for (unsigned part = 1; part <= LEAST_PART; part *= 2) {
     free(text);
-    error = m6_payload_encode(brief(l->stats, more), MACH6_JSON, &text, &bytes);
+    error = m6_payload_encode(brief(l->stats, part), MACH6_JSON, &text, &bytes);
     if (error || bytes < DASHBOARD_MESSAGE_BYTES) break;
   }
   if (error || bytes >= DASHBOARD_MESSAGE_BYTES) {
