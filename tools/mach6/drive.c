@@ -272,7 +272,7 @@ int m6_dump(int argc, char **argv)
                                    parse,
                                    "PID [FILE]",
                                    "Write what the session of a process has collected until now into FILE "
-                                   "(mach6-PID.dump): see mach6 report, export, diff, gate. "
+                                   "(mach6-PID.dump): see mach6 report, export, diff, gate, analyze. "
                                    "The session goes on. FILE is replaced when all of the new one is there.",
                                    NULL,
                                    NULL,

@@ -21,6 +21,7 @@ static const struct command {
   {"export", m6_export, "write a dump as JSON, CSV, a trace, a profile or a flame graph"},
   {"diff", m6_diff, "say what changed between two dumps, and how sure that is"},
   {"gate", m6_gate, "check a dump against bounds, for builds"},
+  {"analyze", m6_analyze, "sum up a dump in few bytes, or ask a command about it"},
   {"doctor", m6_doctor, "show what works on this machine, and what opens the rest"},
   {"probe", m6_probe, "count how often one function is called"},
 };

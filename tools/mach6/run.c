@@ -263,7 +263,7 @@ int m6_run(int argc, char **argv)
 {
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
-    {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff and gate", 0},
+    {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff, gate and analyze", 0},
     {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
      0},
     {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,

@@ -8,6 +8,7 @@
  *   explain.c  why a process cannot be captured or shown
  *   doctor.c probe.c  commands on the kernel side; doctor_probes.c has what doctor tries
  *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
+ *   analyze.c  a command on dumps, helped by analysis.c: summary.c (a snapshot in few bytes) and answer.c (asks a command)
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
  */
 #ifndef M6_TOOL_H
@@ -31,6 +32,7 @@ enum m6_status {
   EXIT_UNREACHED = M6_EXIT_UNATTACHABLE, /* a program that no preload reaches */
   EXIT_NO_CAPTURE = 10,                  /* the shim is in it, but nobody captures it */
   EXIT_RUN_FAILED = 125, /* run: mach6 itself failed, wrong use included; else it is the program's own status */
+  EXIT_LATE = 124,       /* analyze: its command took too long */
   EXIT_NOT_EXECUTABLE = 126,
   EXIT_NOT_FOUND = 127,
 };
@@ -41,11 +43,12 @@ int m6_run(int argc, char **argv);
 int m6_on(int argc, char **argv);
 int m6_off(int argc, char **argv);
 int m6_dump(int argc, char **argv);
-/* On dumps: report_file.c, export.c, diff.c, gate.c. */
+/* On dumps: report_file.c, export.c, diff.c, gate.c, analyze.c. */
 int m6_report(int argc, char **argv);
 int m6_export(int argc, char **argv);
 int m6_diff(int argc, char **argv);
 int m6_gate(int argc, char **argv);
+int m6_analyze(int argc, char **argv);
 /* The kernel side: doctor.c, probe.c. */
 int m6_doctor(int argc, char **argv);
 int m6_probe(int argc, char **argv);
