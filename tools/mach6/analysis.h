@@ -1,6 +1,6 @@
 /* analysis.h - a command is asked about a session: it gets the summary (summary.h), within the three budgets of an analysis, and its answer is
  * shown: on a terminal what is printable of it, anywhere else as it is. What was not as it should be is said on stderr, and what was used.
- * Callers: analyze.c, run.c.
+ * Callers: analyze.c, run.c at a session's end.
  */
 #ifndef M6_ANALYSIS_H
 #define M6_ANALYSIS_H
