@@ -5,6 +5,8 @@
  * Promise: nothing collects without a grant; a start that is still pending is cancelled by any end; one grant starts one session; whatever
  * ends a session, it is told to the shim, what there is is flushed, and the machine is inert again with the end's name in `end`. An
  * event that a state does not know changes nothing and asks for nothing. The model is lifecycle.pml.
+ * A dump is part of flushing (or is written on demand, while it collects), and no state of its own; an analysis is of what was flushed, by
+ * another process, after (tools/mach6/analysis.h).
  * Pure: time is an argument (CLOCK_MONOTONIC, ns), no system call, no allocation. Callers: session.c. One thread.
  */
 #ifndef M6_LIFECYCLE_H

@@ -133,8 +133,8 @@ static void end_it(struct talk *t)
   }
 }
 
-int answer_get(const char *path, char *const *argv, const char *text, size_t n, uint64_t most, uint64_t ms,
-               struct answer *a)
+int answer_get(const char *path, char *const *argv, const sigset_t *mask, const char *text, size_t n, uint64_t most,
+               uint64_t ms, struct answer *a)
 {
   struct talk t = {.a = a, .text = text, .left = n, .most = most, .to = -1, .from = -1};
   sigset_t ours, before;
@@ -149,7 +149,7 @@ int answer_get(const char *path, char *const *argv, const char *text, size_t n, 
   void (*child_before)(int) = signal(SIGCHLD, SIG_DFL); /* ignored, there would be nobody to wait for */
   t.signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
   t.start = m6_monotonic_ns();
-  int error = t.signals < 0 ? errno : start(&t, path, argv, &before, pipe_before != SIG_IGN);
+  int error = t.signals < 0 ? errno : start(&t, path, argv, mask ? mask : &before, pipe_before != SIG_IGN);
   if (!error) {
     if (!follow(&t, t.start + ms * MS)) {
       a->late = !a->ended;

@@ -8,6 +8,7 @@
 #ifndef M6_ANSWER_H
 #define M6_ANSWER_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,8 @@ struct answer {
   int held;        /* late, but it had ended: something that it started held its output */
 };
 
-/* Runs `path` with `argv`. 0, or an errno: it could not be started. a->bytes is to be freed in either case. */
-int answer_get(const char *path, char *const *argv, const char *text, size_t n, uint64_t most, uint64_t ms,
-               struct answer *a);
+/* Runs `path` with `argv`, with a signal mask, or with ours (NULL). 0, or an errno: it could not be started. a->bytes is to be freed in either case. */
+int answer_get(const char *path, char *const *argv, const sigset_t *mask, const char *text, size_t n, uint64_t most,
+               uint64_t ms, struct answer *a);
 
 #endif

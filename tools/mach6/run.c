@@ -19,15 +19,16 @@
 #include "../../collector/stats_internal.h"
 #include "../../collector/stats_kernel.h"
 #include "../../shm/budget.h"
-#include "dumpfile.h"
 #include "../../shm/site_option.h"
+#include "analysis.h"
+#include "dumpfile.h"
 #include "launch.h"
 #include "report.h"
 #include "save.h"
 #include "tool.h"
 
 struct options {
-  const char *json, *out, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
+  const char *json, *out, *analyze, *level, *sessions, *session_frames, *budgets[8], *folded, *frame_symbol;
   unsigned ttl, budget_count;
   uint32_t sites;
   int quiet;
@@ -118,6 +119,19 @@ static void save_dump(const char *path, const struct launch *l, const mach6_stat
   free(copy);
 }
 
+/* The session is over and all is written: what does a command of the user's shell say of it? Its status is not ours. */
+static void ask(const struct launch *l, const struct options *o, const mach6_stats *s)
+{
+  char *const command[] = {(char *)"sh", (char *)"-c", (char *)o->analyze, NULL};
+  struct analysis a = {.command = command, .mask = &l->old_mask, .to = stderr, .quiet = o->quiet};
+  struct summary summary;
+  int ended;
+  if (analysis_sum_up(s, l->argv[0], ending_words(l->status), 0, &summary)) return;
+  if (!o->quiet) fprintf(stderr, "\n");
+  analysis_ask(&a, &summary, &ended);
+  free(summary.text);
+}
+
 static void finish(const struct launch *l, const struct options *o, mach6_stats *s, const char *why_not)
 {
   struct page p = page_on(stderr, STDERR_FILENO);
@@ -142,6 +156,7 @@ static void finish(const struct launch *l, const struct options *o, mach6_stats 
     save("--folded", o->folded, m6_snap_folded(k), k->kernel.folded_bytes);
   }
   if (o->out && !l->out && s) save_dump(o->out, l, s);
+  if (o->analyze && s && !launch_impatient()) ask(l, o, s);
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -157,7 +172,8 @@ enum {
   KEY_FOLDED,
   KEY_FRAME_SYMBOL,
   KEY_SITES,
-  KEY_EVERY
+  KEY_EVERY,
+  KEY_ANALYZE
 };
 
 /* Is it a number from `low` to `high`, in digits alone? */
@@ -177,6 +193,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
   switch (key) {
   case KEY_JSON: o->json = arg; break;
   case KEY_OUT: o->out = arg; break;
+  case KEY_ANALYZE: o->analyze = arg; break;
   case KEY_FOLDED: o->folded = arg; break;
   case KEY_FRAME_SYMBOL: o->frame_symbol = arg; break;
   case KEY_LEVEL:
@@ -200,6 +217,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     o->session_frames = arg;
     break;
   case KEY_BUDGET:
+    if (!strncmp(arg, "analysis.", 9)) { /* ours, not the collector's */
+      if (m6_budget_option_analyze(arg, why, sizeof why)) argp_error(state, "--budget %s", why);
+      break;
+    }
     if (o->budget_count + 1 == sizeof o->budgets / sizeof *o->budgets) argp_error(state, "too many budgets");
     if (m6_budget_option(arg, why, sizeof why)) argp_error(state, "--budget %s", why);
     o->budgets[o->budget_count++] = arg;
@@ -264,6 +285,8 @@ int m6_run(int argc, char **argv)
   static const struct argp_option table[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the report as one JSON object as well ('-': stdout)", 0},
     {"out", KEY_OUT, "FILE", 0, "Write a dump: for mach6 report, export, diff, gate and analyze", 0},
+    {"analyze", KEY_ANALYZE, "COMMAND", 0,
+     "When all is over, show what COMMAND (of sh) says to the summary, as mach6 analyze does", 0},
     {"folded", KEY_FOLDED, "FILE", 0, "Write the CPU samples as folded stacks, for flame graphs (levels lite and full)",
      0},
     {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
