@@ -1,7 +1,7 @@
 /* kernel_side_proc.c - what each thread did, from /proc alone: for machines and users whom the kernel counts nothing.
  *
  * A thread that is first seen while we look counts from then on, one that began meanwhile from its beginning; what it does
- * between the last look and its end is missing. On-CPU and run-queue time are schedstat's, switches status's, faults stat's.
+ * between the last look and its end is missing. What was counted stays, also when its number goes to another thread. On-CPU and run-queue time are schedstat's, switches status's, faults stat's.
  * Memory is O(threads that were ever seen), at most M6_COUNTERS_THREADS of them. Reads /proc; calls nothing else.
  */
 #include <dirent.h>
@@ -12,8 +12,9 @@
 #include "../shm/clock.h"
 #include "kernel_side.h"
 
-struct base { /* beside its row: the readings when it was first seen */
+struct base { /* beside its row: the readings when it was first seen, less what earlier threads of its number did */
   uint64_t first_ns, on, wait, slices, counted[M6_READINGS];
+  uint64_t last_on; /* of the last look: less, and it is another thread */
 };
 struct m6_proc_threads {
   struct m6_thread_counters *rows;
@@ -97,15 +98,21 @@ void m6_proc_threads_read(struct m6_proc_threads *p, pid_t pid)
     if (i == M6_COUNTERS_THREADS) continue;
     struct m6_thread_counters *t = &p->rows[i];
     struct base *b = &p->base[i];
-    if (i == p->count || now.on < b->on) { /* new, or another thread with that number */
+    if (i == p->count || now.on < b->last_on) { /* new, or another thread with that number */
+      struct m6_thread_counters before = *t;
       if (i == p->count) p->count++;
-      *t = (struct m6_thread_counters){.tid = tid, .own_tid = tid, .tgid = pid, .lives = t->lives + 1, .call = -1};
+      *t = (struct m6_thread_counters){.tid = tid, .own_tid = tid, .tgid = pid, .lives = before.lives + 1, .call = -1};
       *b = now;
       if (p->looks) { /* it began since the last look */
         memset(b, 0, sizeof *b);
         b->first_ns = now.first_ns - now.on - now.wait;
       }
+      b->first_ns -= before.elapsed_ns;
+      b->on -= before.on_ns;
+      b->wait -= before.wait_ns;
+      for (int r = 0; r < M6_READINGS; r++) b->counted[r] -= before.counted[r];
     }
+    b->last_on = now.on;
     t->elapsed_ns = now.first_ns - b->first_ns;
     t->on_ns = now.on - b->on;
     t->wait_ns = now.wait - b->wait;

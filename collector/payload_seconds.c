@@ -11,15 +11,8 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum kind { U64, I64, U32 };
-enum needs {
-  NOTHING,
-  COUNTERS,
-  PROGRAMS,
-  CAUSES,
-  SYSCALLS,
-  FAULTS,
-  SAMPLES
-}; /* PROGRAMS: counters by those in the kernel */
+/* COUNTERS: from any source. SWITCHES: not from /proc, which does not tell why. PROGRAMS: by those in the kernel. */
+enum needs { NOTHING, COUNTERS, SWITCHES, PROGRAMS, SYSCALLS, FAULTS, SAMPLES };
 struct column {
   const char *name;
   uint32_t offset;
@@ -54,7 +47,7 @@ static const struct column seconds[] = {COLUMN("second", second, U64, NOTHING),
 
 #define ROW struct m6_snap_kernel_second
 #define OFF(e, name, text)                                                                                             \
-  COLUMN(name "_ns", off_by[M6_WHY_##e], I64, M6_WHY_##e == M6_WHY_UNNAMED ? COUNTERS : CAUSES),
+  COLUMN(name "_ns", off_by[M6_WHY_##e], I64, M6_WHY_##e == M6_WHY_UNNAMED ? SWITCHES : PROGRAMS),
 static const struct column kernel[] = {COLUMN("second", second, U64, NOTHING),
                                        COLUMN("covered_ns", covered, I64, NOTHING),
                                        COLUMN("elapsed_ns", elapsed, I64, COUNTERS),
@@ -84,8 +77,8 @@ static int has(const struct m6_snap_kernel *k, enum needs needs)
 {
   switch (needs) {
   case COUNTERS: return k->counters != M6_KERNEL_NONE;
+  case SWITCHES: return k->counters == M6_KERNEL_BPF || k->counters == M6_KERNEL_PERF;
   case PROGRAMS: return k->counters == M6_KERNEL_BPF;
-  case CAUSES: return k->counters == M6_KERNEL_BPF;
   case SYSCALLS: return k->syscalls != 0;
   case FAULTS: return k->faults != M6_KERNEL_NONE;
   case SAMPLES: return k->samples != M6_KERNEL_NONE;

@@ -106,7 +106,8 @@ struct m6_header {
   int64_t start_live;     /* process heap reading at the session's start, bytes */
   uint64_t exited_clock;  /* non-zero: the shim's destructor ran at that clock */
 
-  /* line 2: control; written by the collector, read by the shim at frame boundaries and other rare points */
+  /* line 2: control; written by the collector, read by the shim at frame boundaries and other rare points. It has no version of its own: a
+   * collector writes nothing here, nor anywhere else, unless line 0 has its very own version */
   uint32_t want;         /* enum m6_want */
   uint32_t session;      /* the collector's number for it; the shim starts once for each new one */
   uint64_t heartbeat_ns; /* CLOCK_MONOTONIC; 0 = no collector was ever here */

@@ -2,7 +2,9 @@
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/guard.c -lm */
 /* sanitizers: address */
-/* test_frames - frame maths (F03): frames over time, lows only of enough frames, spikes, series, retained records, the verdict. */
+/* test_frames - frame maths (F03): frames over time, lows only of enough frames, spikes, series, retained records, the verdict;
+ * and that none of it takes more memory after hours than after minutes. */
+#include <malloc.h>
 #include <math.h>
 
 #include "segment_fixture.h"
@@ -380,6 +382,73 @@ static void the_verdict_is_rarely_wrong(void **state)
   assert_true(wolves <= 10);
 }
 
+/* What this process has of memory: allocated, and mapped. Beside a sanitizer its allocator is the one to ask, and maps what it likes. */
+extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+struct held {
+  size_t allocated, mapped;
+};
+static struct held held(void)
+{
+  unsigned long pages = 0;
+  if (__sanitizer_get_current_allocated_bytes) return (struct held){__sanitizer_get_current_allocated_bytes(), 0};
+  FILE *statm = fopen("/proc/self/statm", "re");
+  assert_non_null(statm);
+  assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+  fclose(statm);
+  struct mallinfo2 m = mallinfo2();
+  return (struct held){m.uordblks + m.hblkhd, pages * 4096};
+}
+
+/* Frames as they come in hours: always the same few scopes, now and then a spike, a growth event, a thread that ends and another one. */
+static void frames_until(uint64_t most, void *block)
+{
+  struct m6_snap_kernel_second then = {0}, now = {0};
+  struct m6_moment moment = {0};
+  uint32_t update = fx_label(&f, "update"), physics = fx_label(&f, "physics"), job = fx_label(&f, "job");
+  for (uint64_t n = f.header->streams[0].presents + 1; n <= most; n++) {
+    if (n % 500 == 1) fx_start(&f, 1, 4000 + n / 500 % 3);
+    fx_mark(&f, 0, update), f.clock += 2 * MS;
+    fx_mark(&f, 0, physics), f.clock += n % 997 ? 3 * MS : 90 * MS;
+    fx_done(&f, 0), fx_done(&f, 0);
+    fx_mark(&f, 1, job), f.clock += MS;
+    fx_done(&f, 1);
+    if (n % 500 == 0) fx_end(&f, 1);
+    fx_alloc(&f, 0, n % 64 ? 100 : -6000);
+    fx_present(&f, 0, 0, 2 * MS, 0);
+    if (n % 50) continue;
+    m6_capture_drain(&c, 0);
+    moment.at = now.covered = (int64_t)f.clock, now.on += 7, now.calls++, moment.live += 70000;
+    c.retained.high = 0; /* each is a new high */
+    m6_retained_sample(&c.retained, &moment);
+    m6_retained_kernel(&c.retained, moment.at, &then, &now);
+    then = now;
+    if (n % 10000 == 0) fx_finish_into(&c, 0, block);
+  }
+}
+
+static void memory_does_not_grow_with_time(void **state)
+{
+  (void)state;
+  void *block = aligned_alloc(64, M6_SNAPSHOT_BYTES_MAX);
+  assert_non_null(block);
+  memset(block, 0, M6_SNAPSHOT_BYTES_MAX);
+  frames_until(10000, block);
+  struct held early = held();
+  uint32_t nodes = c.tree.bump;
+  frames_until(1000000, block);
+  struct held late = held();
+  assert_int_equal(late.allocated, early.allocated);
+  assert_int_equal(late.mapped, early.mapped);
+  assert_int_equal(c.tree.bump, nodes);
+  /* It was all there to be kept. */
+  const struct m6_snapshot *s = block;
+  assert_int_equal(s->presents, 1000000);
+  assert_int_equal(fx_find(s, "frame/update/physics")->count, 999999);
+  assert_true(s->spikes_total > 900 && c.frames.retained_total > 20ull * M6_FRAMES_RETAINED);
+  assert_true(s->buckets_overwritten > 1000 && s->growth_overwritten > 1000 && s->stalls_overwritten > 300);
+  free(block);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -396,6 +465,7 @@ int main(void)
                                      T(lost_boundaries_make_a_lump),
                                      T(the_first_boundary_is_lost),
                                      T(the_verdict),
-                                     T(the_verdict_is_rarely_wrong)};
+                                     T(the_verdict_is_rarely_wrong),
+                                     T(memory_does_not_grow_with_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

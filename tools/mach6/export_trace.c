@@ -154,6 +154,7 @@ static void trace_kernel_seconds(struct trace *t, const struct m6_snapshot *s)
     if (k->counters) {
       counter(t, "threads on a CPU", at, (double)b->on / ns);
       counter(t, "threads that wait for a CPU", at, (double)b->wait / ns);
+      counter(t, "threads off CPU", at, (double)b->off / ns);
       counter(t, "voluntary switches a second", at, (double)b->voluntary * each);
       counter(t, "involuntary switches a second", at, (double)b->involuntary * each);
     }
