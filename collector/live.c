@@ -102,6 +102,12 @@ int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ende
   return 0;
 }
 
+int m6_live_watched(const struct m6_live *l)
+{
+  struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  return l->fd >= 0 && fcntl(l->fd, F_OFD_GETLK, &first) == 0 && first.l_type != F_UNLCK;
+}
+
 void m6_live_close(struct m6_live *l)
 {
   if (l->fd < 0 || l->head == NULL) return;

@@ -25,6 +25,7 @@ int m6_live_open(struct m6_live *l, pid_t pid, uint64_t load_ns, uint32_t uid);
 /* 0 or an errno: E2BIG when it is more than M6_SNAPSHOT_LIVE_MAX, ENOSPC, EFAULT when somebody cut the file, EBADF when there is
  * none. After an error readers keep what was published before. `ended`: nothing comes after this one. */
 int m6_live_publish(struct m6_live *l, const void *block, size_t bytes, int ended);
+int m6_live_watched(const struct m6_live *l); /* does somebody look more than once? */
 void m6_live_close(struct m6_live *l);
 
 /* All of it, to a pipe, file or memfd: 0 or an errno. */

@@ -137,6 +137,7 @@ size_t m6_outlets_build(struct m6_outlets *o, struct m6_image *i, const struct m
 void m6_outlets_publish(struct m6_outlets *o, struct m6_image *i, const struct m6_session_state *s, int final)
 {
   if (i->capture == NULL) return;
+  m6_site_side_watched(i->sites, i == o->published && m6_live_watched(&o->live));
   size_t bytes = m6_outlets_build(o, i, s, final ? M6_SNAPSHOT_FINAL : M6_SNAPSHOT_LIVE, o->block);
   o->live_ns = m6_monotonic_ns();
   if (!final) {

@@ -2,7 +2,7 @@
  * which the rings would fill.
  *
  * A name is looked up in two kinds. Brief: function and library by symbol tables alone, which costs the game next to nothing, for as long
- * as it runs. Whole: with the functions that were inlined, files and lines, for whoever keeps it (the report, a dump): that reads and unpacks
+ * as it runs. Whole: with the functions that were inlined, files and lines, for whoever keeps it (the report, a dump) or watches: that reads and unpacks
  * debug information, some 50 ms of CPU time for libc's alone, in which the game would have one core less.
  *
  * m6_site_names_ask asks for a stack's text, and never waits; m6_site_names_text gives the best that is known; m6_site_names_wait waits

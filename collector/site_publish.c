@@ -159,7 +159,7 @@ static uint32_t put_rows(struct m6_site_side *side, struct m6_sites *s, const st
   struct m6_site_shown *shown = m6_site_side_shown(side, s);
   int last = snap->state != M6_COLLECTING;
   show(shown, s, m, most, last);
-  ask(side, shown, last ? M6_NAMES_WHOLE : M6_NAMES_BRIEF);
+  ask(side, shown, last || m6_site_side_is_watched(side) ? M6_NAMES_WHOLE : M6_NAMES_BRIEF);
   for (uint32_t i = 0; i < shown->count; i++) {
     rows[i] = shown->row[i];
     put_texts(side, s, c, shown->site[i], text, &rows[i]);

@@ -48,6 +48,7 @@ struct m6_site_side {
 
   struct m6_site_stacks stacks;
   struct m6_site_names *names;
+  int watched;
 
   uint8_t age[M6_STACK_GRANULES]; /* looks since which a granule has been taken, and never seen in a record */
   uint64_t looked_ns;
@@ -450,6 +451,12 @@ void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *, con
 {
   if (s && s->symbols) m6_symbols_met(s->symbols, each, arg);
 }
+
+void m6_site_side_watched(struct m6_site_side *s, int watched)
+{
+  if (s) s->watched = watched;
+}
+int m6_site_side_is_watched(const struct m6_site_side *s) { return s->watched; }
 
 void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind)
 {

@@ -58,6 +58,9 @@ const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, u
 /* The files that stacks led through. */
 void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *arg, const struct m6_sym_module *m),
                           void *arg);
+/* Somebody watches the session as it runs: then names are whole (site_names.h) at once. */
+void m6_site_side_watched(struct m6_site_side *s, int watched);
+int m6_site_side_is_watched(const struct m6_site_side *s);
 /* The stack's functions as text (site_names.h): asks for them; gives the best that is known, NULL for nothing yet; waits, for so long at
  * most, until what was asked for is known (1). */
 void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind);

@@ -171,9 +171,17 @@ static int try_refresh(mach6_stats *s)
   return error;
 }
 
+/* The collector need not know of us; the lock goes with the descriptor. */
+static void say_we_look(mach6_stats *s)
+{
+  struct flock first = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+  if (s->snap && !s->said && fcntl(s->fd, F_OFD_SETLK, &first) == 0) s->said = 1;
+}
+
 int mach6_stats_refresh(mach6_stats *s)
 {
   if (s->fd < 0) return MACH6_OK;
+  say_we_look(s);
   int error = MACH6_EBUSY;
   for (int i = 0; i < TRIES && error == MACH6_EBUSY; i++) {
     if (i > 2) nanosleep(&(struct timespec){0, TRY_PAUSE_NS}, NULL);

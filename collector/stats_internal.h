@@ -42,7 +42,8 @@ struct mach6_node {
 };
 
 struct mach6_stats {
-  int fd; /* of the live-stats file; -1 for a final snapshot */
+  int fd;   /* of the live-stats file; -1 for a final snapshot */
+  int said; /* the collector can see that we look more than once (shm/snapshot.h) */
   pid_t pid;
   int ended;
   struct m6_snapshot *snap; /* the checked copy, of snap->bytes bytes */

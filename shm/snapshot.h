@@ -250,7 +250,8 @@ _Static_assert(sizeof(struct m6_snap_bucket) == 128 && sizeof(struct m6_snap_gro
 _Static_assert(sizeof(struct m6_snapshot) % 8 == 0, "copied in words");
 
 /* The live-stats file: a head, then two places for a snapshot, each `place_bytes` long. The collector writes the
- * place that is not `current`, then makes it current. */
+ * place that is not `current`, then makes it current. Whoever looks more than once holds a shared lock (F_OFD_SETLK) on the file's first
+ * byte: then the collector looks up for it what it does not otherwise while the game runs. */
 struct m6_stats_head {
   uint64_t magic;
   uint32_t version, current;

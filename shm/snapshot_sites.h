@@ -5,7 +5,7 @@
  * from `bytes`. Growth, ages and lifetimes are in frames, or in
  * seconds where there are none. A row's stack is text: a line for each function from the innermost one on, each
  * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next. While the
- * session runs, names are those of symbol tables, without lines and inlined functions; for a dump and at the end all is looked up.
+ * session runs, names are those of symbol tables, without lines and inlined functions; for a dump, for whoever watches, and at the end all is looked up.
  */
 #ifndef M6_SNAPSHOT_SITES_H
 #define M6_SNAPSHOT_SITES_H
