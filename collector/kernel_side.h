@@ -19,7 +19,7 @@
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_seconds.c  what was counted to the capture's seconds
  *   kernel_side_view.c     all of it into a snapshot
- * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside.
+ * Every function takes NULL for a session without a kernel side. One thread but for opening, detaching and attaching, which are inside.
  * Callers: control.c, outlets.c, attach.c, run.c, frame_session.c.
  */
 #ifndef M6_KERNEL_SIDE_H
