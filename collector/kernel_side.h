@@ -131,6 +131,8 @@ struct m6_kernel_side {
   struct m6_kernel_view *view;
   int stopped, paused;
   int resting;         /* nothing is counted nor sampled for a while */
+  uint64_t rested_ns;  /* since when */
+  int due;             /* what is read once a second is to be read now */
   uint32_t level_now;  /* the governor's: `level` or lower */
   uint32_t held, most; /* what is attached is this level's; what can be had is no more than this one's */
   struct m6_kernel_change change;
