@@ -238,7 +238,8 @@ void m6_kernel_poll(struct m6_kernel_side *k)
   if (k->have_frames) m6_counters_frames(k->counters, m6_kernel_boundary, k);
   m6_kernel_switches_poll(k);
   refresh(k, now);
-  if (k->resting || k->change.running || now - k->slow_ns < SLOW_NS) return;
+  if (k->resting || k->change.running || (!k->due && now - k->slow_ns < SLOW_NS)) return;
+  k->due = 0;
   m6_kernel_read(k, 0);
 }
 

@@ -19,7 +19,7 @@
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_seconds.c  what was counted to the capture's seconds
  *   kernel_side_view.c     all of it into a snapshot
- * Every function takes NULL for a session without a kernel side. One thread but for opening, which is inside.
+ * Every function takes NULL for a session without a kernel side. One thread but for opening, detaching and attaching, which are inside.
  * Callers: control.c, outlets.c, attach.c, run.c, frame_session.c.
  */
 #ifndef M6_KERNEL_SIDE_H
@@ -131,6 +131,8 @@ struct m6_kernel_side {
   struct m6_kernel_view *view;
   int stopped, paused;
   int resting;         /* nothing is counted nor sampled for a while */
+  uint64_t rested_ns;  /* since when */
+  int due;             /* what is read once a second is to be read now */
   uint32_t level_now;  /* the governor's: `level` or lower */
   uint32_t held, most; /* what is attached is this level's; what can be had is no more than this one's */
   struct m6_kernel_change change;

@@ -31,6 +31,7 @@ static void rest(struct m6_kernel_side *k)
   k->paused = 1;
   m6_kernel_switches_rest(k);
   k->resting = 1;
+  k->rested_ns = m6_monotonic_ns();
 }
 static void wake(struct m6_kernel_side *k)
 {
@@ -39,7 +40,7 @@ static void wake(struct m6_kernel_side *k)
   if (k->samples) m6_samples_rest(k->samples, 0);
   k->looks = 0;
   m6_kernel_changed(k); /* what it has mapped since */
-  k->slow_ns = 0;
+  k->due = 1;
 }
 
 static void begin(struct m6_kernel_side *k, uint32_t level)
@@ -69,7 +70,7 @@ void m6_kernel_settled(struct m6_kernel_side *k, int wait)
     if (k->held == M6_LEVEL_MEMORY) rest(k);
   } else k->held = x->to;
   if (k->held == M6_LEVEL_MEMORY) m6_kernel_read(k, 1);
-  else k->slow_ns = 0; /* rows and what they cost go together */
+  else k->due = 1; /* rows and what they cost go together */
 }
 
 uint32_t m6_kernel_hold(struct m6_kernel_side *k, uint32_t level)

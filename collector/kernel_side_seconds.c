@@ -38,11 +38,13 @@ static void add(struct m6_snap_kernel_second *to, const struct m6_thread_counter
   to->slices = sum(to->slices, t->counted[M6_SLICES]);
 }
 
-/* Switch records are known up to a moment ago, the others as of their last reading. */
+/* Switch records are known up to a moment ago, the others as of their last reading; at rest, up to its beginning. What went by in a rest
+ * is in the second in which it ended, and that one covers it. */
 static uint64_t read_ns(const struct m6_kernel_side *k)
 {
   if (k->counters) return k->counters->read_ns;
-  return k->switching.switches ? m6_monotonic_ns() : k->slow_ns;
+  if (k->switching.switches) return k->resting ? k->rested_ns : m6_monotonic_ns();
+  return k->slow_ns;
 }
 
 void m6_kernel_seconds(struct m6_kernel_side *k, struct m6_capture *c, uint64_t at_ns)

@@ -1,7 +1,8 @@
 /* snapshot_kernel.h - what the kernel knew of a target: the part of a snapshot that levels lite and full add.
  *
  * struct m6_snap_kernel is in the snapshot's head; it names sections by offset and count, as the head itself does. Everything
- * in it is optional: at level memory all is zero, and what a machine refuses is missing with a reason in `refusals`.
+ * in it is optional: in a session at level memory all is zero, and what a machine refuses is missing with a reason in `refusals`.
+ * Where the governor stepped, all is of the time at levels lite and full, calls of that at full (govern.held_ns).
  * Units: nanoseconds; counts are exact unless said otherwise. Counters begin when the kernel side was attached, `began_ns` after
  * the session's start (0 when before it).
  */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "collector/kernel_counters.h"
+#include "collector/kernel_samples.h"
 #include "kernel_phases.h"
 
 /* Threads: at work in each phase; asleep all the time; in one call from before the gap until after it; on a CPU all the time; ended in the
@@ -323,11 +324,60 @@ static void run(const char *mode, int raw, int all)
   check(tap_fds(NULL) == fds, "%s: no descriptor is left", mode);
 }
 
+/* A child's CPU time, until it has had so much more; this thread's patience is 5 s. */
+static uint64_t cpu_until(clockid_t clock, uint64_t more)
+{
+  uint64_t from = clock_ns(clock);
+  for (int tries = 0; tries < 1000 && clock_ns(clock) < from + more; tries++) usleep(5000);
+  return clock_ns(clock) - from;
+}
+
+/* CPU samples rest: none is taken, and the time counts for nothing. */
+static void samples_rest(void)
+{
+  struct m6_samples *s;
+  struct m6_samples_status before, after;
+  pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) continue;
+  }
+  clockid_t clock;
+  clock_getcpuclockid(pid, &clock);
+  int e = m6_samples_open(&(struct m6_samples_options){.pid = pid, .period_us = 10000}, &s, &before);
+  if (e) skip_named("samples that rest and go on", strerror(e));
+  else {
+    uint64_t sampled = cpu_until(clock, 150000000);
+    m6_samples_rest(s, 1);
+    m6_samples_poll(s, NULL, NULL);
+    m6_samples_status(s, &before);
+    uint64_t between = cpu_until(clock, 300000000);
+    m6_samples_poll(s, NULL, NULL);
+    m6_samples_status(s, &after);
+    check(before.samples >= 10 && after.samples == before.samples && after.cpu_ns == before.cpu_ns,
+          "samples at rest: none is taken in %.0f ms (%llu before)", (double)between / 1e6,
+          (unsigned long long)before.samples);
+    m6_samples_rest(s, 0);
+    m6_samples_pause(s, 0);
+    sampled += cpu_until(clock, 150000000);
+    m6_samples_stop(s);
+    m6_samples_poll(s, NULL, NULL);
+    m6_samples_status(s, &after);
+    check(after.samples >= before.samples + 10 && within((double)after.cpu_ns, (double)sampled, 5, 20e6),
+          "and they go on, of %.0f ms of CPU time (%.0f by its clock): %llu", (double)after.cpu_ns / 1e6,
+          (double)sampled / 1e6, (unsigned long long)after.samples);
+    m6_samples_close(s);
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
   (void)argc;
   if (!measuring()) return measured_again(argv);
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  samples_rest();
   struct m6_fault fault;
   struct m6_counters *c;
   pid_t self = getpid();

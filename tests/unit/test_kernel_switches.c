@@ -29,7 +29,8 @@ static struct shared {
   pid_t tid[WORKERS], last_short;
   uint64_t short_cpu_ns;
 } * shared;
-static int cpus[2]; /* all that must be on one CPU is on the first */
+static pid_t staying[WORKERS - 1]; /* all but the one that yields, which ends after the gap */
+static int cpus[2];                /* all that must be on one CPU is on the first */
 
 static void *short_main(void *arg)
 {
@@ -61,10 +62,17 @@ static void *worker_main(void *arg)
   if (w == BUSY_A || w == BUSY_B) pin(cpus[0]), compute(0.2);
   for (int i = 0; w == YIELDER && i < YIELDS; i++) sched_yield();
   __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-  await(&shared->phase, 3);
-  if (w == PING || w == PONG) rally(w == PONG);
+  await(&shared->phase, 3); /* nobody records */
+  if (w == SLEEPER)
+    for (int i = 0; i < SLEEPS; i++) usleep(1000);
   __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
   await(&shared->phase, 4);
+  if (w == YIELDER) return NULL;
+  __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
+  await(&shared->phase, 5);
+  if (w == PING || w == PONG) rally(w == PONG);
+  __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
+  await(&shared->phase, 6);
   return NULL;
 }
 
@@ -80,7 +88,7 @@ static void child_main(void)
     pthread_join(t, NULL);
   }
   __atomic_fetch_add(&shared->arrived, 1, __ATOMIC_SEQ_CST);
-  await(&shared->phase, 4);
+  await(&shared->phase, 6);
   for (int w = 0; w < WORKERS; w++) pthread_join(thread[w], NULL);
   _exit(0);
 }
@@ -149,8 +157,52 @@ static void moments(struct m6_switches *s, pid_t tid)
   check(had && !m6_switches_at(s, (uint32_t)tid, before, &a, &lives[0]), "and there is no way back");
 }
 
+/* A time in which nobody records what threads do; one of them ends after it. */
+static void gap(struct m6_switches *s, pid_t child)
+{
+  struct m6_kernel_reading r;
+  uint32_t lives[2] = {0, 0};
+  pid_t tid = shared->tid[SLEEPER];
+  take_all(s);
+  check(m6_switches_at(s, (uint32_t)tid, m6_switches_known(s), &r, &lives[0]), "a thread is known before the gap");
+  m6_switches_stop(s);
+  m6_switches_poll(s);
+  m6_switches_until(s, m6_switches_known(s));
+  uint64_t from = now_ns();
+  struct m6_thread_counters before = row_of(s, tid), yielder = row_of(s, shared->tid[YIELDER]), after;
+  advance(&shared->phase, 3);
+  check(settled(child, &shared->arrived, 3 * WORKERS + 1, shared->tid, WORKERS), "work of which there is no record");
+  after = row_of(s, tid);
+  check(memcmp(&before, &after, sizeof before) == 0, "its row stands still meanwhile");
+  m6_switches_resume(s);
+  uint64_t to = now_ns();
+  after = row_of(s, tid);
+  check(within((double)(after.elapsed_ns - before.elapsed_ns), (double)(to - from), 1, 10e6) && books_close(s),
+        "then the gap is in its time (%.1f ms, %.1f by the clock), and the books close",
+        (double)(after.elapsed_ns - before.elapsed_ns) / 1e6, (double)(to - from) / 1e6);
+  check(after.off_ns - before.off_ns == after.elapsed_ns - before.elapsed_ns &&
+          after.counted[M6_VOLUNTARY] == before.counted[M6_VOLUNTARY],
+        "off its CPU, and without a switch");
+  usleep(2 * M6_SWITCHES_HOLD_NS / 1000);
+  m6_switches_poll(s);
+  check(!m6_switches_at(s, (uint32_t)tid, m6_switches_known(s), &r, &lives[1]), "its moments are not known yet");
+  advance(&shared->phase, 4);
+  check(settled(child, &shared->arrived, 4 * WORKERS, staying, WORKERS - 1), "it is woken, and one ends");
+  usleep(20000);
+  take_all(s);
+  check(m6_switches_at(s, (uint32_t)tid, m6_switches_known(s), &r, &lives[1]) && lives[0] != lives[1],
+        "from its first switch on they are, and of another life than before");
+  check(row_of(s, tid).counted[M6_VOLUNTARY] > before.counted[M6_VOLUNTARY] && m6_switches_lost(s) == 0 &&
+          books_close(s),
+        "it is counted again, nothing was lost, and the books close");
+  check(row_of(s, shared->tid[YIELDER]).state == M6_COUNTERS_ENDED && yielder.state != M6_COUNTERS_ENDED,
+        "one that ends is seen to end");
+}
+
 static void run(struct m6_switches *s, pid_t child)
 {
+  memcpy(staying, shared->tid, YIELDER * sizeof *staying);
+  memcpy(staying + YIELDER, shared->tid + YIELDER + 1, (WORKERS - 1 - YIELDER) * sizeof *staying);
   struct source before[WORKERS], after[WORKERS];
   for (int w = 0; w < WORKERS; w++) check(source(child, shared->tid[w], &before[w]), "%s is there", names[w]);
   advance(&shared->phase, 1);
@@ -179,16 +231,17 @@ static void run(struct m6_switches *s, pid_t child)
         "with its time: %.2f ms, by their own clocks %.2f ms", (double)on / 1e6, (double)shared->short_cpu_ns / 1e6);
   check(m6_switches_lost(s) == 0 && books_close(s), "nothing was lost, and the books close");
 
+  gap(s, child);
   struct m6_kernel_reading a, b;
   uint32_t lives[2] = {0, 0};
   int had = m6_switches_at(s, (uint32_t)shared->tid[PING], m6_switches_known(s), &a, &lives[0]);
-  advance(&shared->phase, 3);
-  check(settled(child, &shared->arrived, 3 * WORKERS + 1, shared->tid, WORKERS), "more switches than a ring holds");
+  advance(&shared->phase, 5);
+  check(settled(child, &shared->arrived, 5 * WORKERS - 1, staying, WORKERS - 1), "more switches than a ring holds");
   take_all(s);
   had &= m6_switches_at(s, (uint32_t)shared->tid[PING], m6_switches_known(s), &b, &lives[1]);
   check(had && lives[0] != lives[1], "what lies between is not said to be known");
   check(books_close(s), "the books close all the same");
-  advance(&shared->phase, 4); /* a record that fits tells how many did not */
+  advance(&shared->phase, 6); /* a record that fits tells how many did not */
   for (int tries = 0; tries < 1000 && m6_switches_lost(s) == 0; tries++) take_all(s);
   check(m6_switches_lost(s) + m6_switches_taken(s) > 2 * ROUNDS && m6_switches_lost(s) > ROUNDS / 2,
         "what found no room is counted: %llu", (unsigned long long)m6_switches_lost(s));

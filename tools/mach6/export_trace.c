@@ -138,8 +138,11 @@ static void trace_events(struct trace *t, const mach6_stats *h)
   }
 }
 
+#define GAP_NS 3000000000u /* readings are a second apart, or two on a busy machine */
+
 /* What was counted between two readings, which are a second apart or more: by the time between them, but not more than was counted
- * where that was less. A second without a reading has no value of its own, and the one before goes on. */
+ * where that was less. A second without a reading has no value of its own, and the one before goes on; but for a gap (the governor's level
+ * memory), in all of which the value of the reading at its end stands. */
 static void trace_kernel_seconds(struct trace *t, const struct m6_snapshot *s)
 {
   const struct m6_snap_kernel *k = &s->kernel;
@@ -149,7 +152,8 @@ static void trace_kernel_seconds(struct trace *t, const struct m6_snapshot *s)
   for (uint32_t i = 0; i < k->second_count; i++) {
     const struct m6_snap_kernel_second *b = &m6_snap_kernel_seconds(s)[i];
     if (b->second > INT64_MAX / 4000000000u || b->covered <= 0) continue;
-    uint64_t at = b->second * 1000000000u;
+    uint64_t at = b->second * 1000000000u, end = at + 1000000000u, covered = (uint64_t)b->covered;
+    if (covered > GAP_NS) at = covered < end ? end - covered : 0;
     double ns = (double)b->covered, each = ns > 1e9 ? 1e9 / ns : 1;
     if (k->counters) {
       counter(t, "threads on a CPU", at, (double)b->on / ns);
