@@ -7,7 +7,7 @@
  *
  *   on | off | state | dump PATH      ->      STATUS TEXT      where STATUS is one of the collector's exit statuses
  *
- * Part of the inspectors' library: the collector and `mach6 on|off|dump` share it. Thread-safe.
+ * Part of the inspectors' library: the collector, `mach6 on|off|dump` and the dashboard share it. Thread-safe.
  */
 #ifndef M6_STATS_SOCKET_H
 #define M6_STATS_SOCKET_H

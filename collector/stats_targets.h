@@ -1,6 +1,6 @@
 /* stats_targets.h - which targets there are on this machine, whose they are, and which segments nobody needs any more.
  *
- * Part of the inspectors' library: `mach6 ps` and the collector share it. Reads segments with pread, so a
+ * Part of the inspectors' library: `mach6 ps`, the dashboard and the collector share it. Reads segments with pread, so a
  * truncated one is a short read and never a fault.
  * Thread-safe; not for signal handlers.
  */

@@ -63,7 +63,7 @@ struct m6_snap_sites {
   uint64_t seconds_offset;
   uint32_t second_count; /* as many as buckets; 0 without sites */
   uint32_t free_;
-  uint64_t unmaps_dropped;     /* ends of ranges, of munmap, mremap and the break, without a record */
+  uint64_t unmaps_dropped; /* ends of ranges, of munmap, mremap and the break, without a record */
   uint64_t unmaps_dropped_bytes;
   double maps_untracked; /* bytes whose end will not be known: there was no room for so many ranges */
   /* Where nothing is dropped, maps_live = the books' `mapped` + these two - maps_untracked, exactly. */

@@ -91,20 +91,16 @@ static void cut_rows(json_t *of, size_t most)
 
 /* ---- the last minute ---------------------------------------------------------------------------------------------- */
 
+/* The report's own, but for what the kernel and sites have by second. */
 static json_t *seconds(const struct m6_snapshot *s)
 {
-  json_t *a = json_array();
-  uint32_t i = s->bucket_count > SECONDS ? s->bucket_count - SECONDS : 0;
-  for (; i < s->bucket_count; i++) {
-    const struct m6_snap_bucket *b = &m6_snap_buckets(s)[i];
-    json_array_append_new(a,
-                          json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:i}", "second", m6_json_u64(b->second), "frames",
-                                    m6_json_u64(b->frames), "avg",
-                                    m6_json_real(b->frames ? (double)b->time_sum / 1e9 / (double)b->frames : NAN),
-                                    "max", b->frames ? m6_json_seconds(b->time_max) : json_null(), "live_bytes",
-                                    json_integer(b->live), "allocs", m6_json_u64(b->allocs), "stalls", (int)b->stalls));
-  }
-  return a;
+  json_t *o = m6_payload_seconds(s), *rows = json_object_get(o, "rows"), *kept = json_array();
+  size_t n = json_array_size(rows), i = n > SECONDS ? n - SECONDS : 0;
+  for (; i < n; i++) json_array_append(kept, json_array_get(rows, i));
+  json_object_set_new(o, "rows", kept);
+  json_object_del(o, "kernel");
+  json_object_del(o, "sites");
+  return o;
 }
 
 static json_t *stalls(const mach6_stats *h)

@@ -14,7 +14,8 @@
 #include "../mach6/tool.h"
 #include "dashboard.h"
 
-#define SEND_BUFFER (64 << 10) /* of a page that does not read, the kernel keeps no more */
+#define HEADER_BYTES (16 << 10) /* of one request: browsers send the cookies of every server on this address */
+#define SEND_BUFFER (64 << 10)  /* of a page that does not read, the kernel keeps no more */
 #define PEERS (M6_DASHBOARD_REQUESTS + M6_DASHBOARD_CLIENTS)
 
 static struct lws_context *context;
@@ -148,6 +149,7 @@ int serve_open(void)
                                            .gid = (gid_t)-1,
                                            .uid = (uid_t)-1,
                                            .port = CONTEXT_PORT_NO_LISTEN,
+                                           .max_http_header_data = HEADER_BYTES,
                                            .fd_limit_per_thread = 64};
   lws_set_log_level(0, NULL);
   context = lws_create_context(&info);
