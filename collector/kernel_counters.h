@@ -87,8 +87,8 @@ int m6_counters_open(struct m6_counters **out, const struct m6_counters_options 
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
 /* The sum over threads of one process (0: of all). Its tid is 0. */
 struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
-/* kernel_pause.c: less for a while. What was counted stays, and each waits until no program runs any more: some 10 ms, as the attaching
- * does. They may run beside m6_counters_frames, and beside nothing else of this handle.
+/* kernel_pause.c: less for a while. What was counted stays. Detaching waits until no program runs any more, some 10 ms; resuming reads
+ * /proc, some 0.1 ms a thread. They may run beside m6_counters_frames, and beside nothing else of this handle.
  * Of system calls alone: those that are entered and return while they are attached are counted. */
 void m6_counters_calls_stop(struct m6_counters *c);
 int m6_counters_calls_resume(struct m6_counters *c,
