@@ -29,7 +29,7 @@ uint64_t m6_proc_tick_ns(void)
   return 1000000000u / (uint64_t)(hz > 0 ? hz : 100);
 }
 
-int m6_proc_read(pid_t pid, struct m6_proc *out)
+int m6_proc_stat(pid_t pid, struct m6_proc *out)
 {
   char path[64], text[4096];
   memset(out, 0, sizeof *out);
@@ -52,6 +52,14 @@ int m6_proc_read(pid_t pid, struct m6_proc *out)
   if (out->state == 'Z' && threads > 1) out->state = 'S'; /* main left by pthread_exit: the others go on */
   out->cpu_ns = (utime + stime) * m6_proc_tick_ns();
   out->start_ns = start * m6_proc_tick_ns();
+  return 0;
+}
+
+int m6_proc_read(pid_t pid, struct m6_proc *out)
+{
+  char path[64], text[4096];
+  int e = m6_proc_stat(pid, out);
+  if (e) return e;
   snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
   if (slurp(path, text, sizeof text) <= 0) return errno == ENOENT ? ESRCH : errno;
   const char *uid = strstr(text, "\nUid:");

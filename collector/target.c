@@ -119,7 +119,7 @@ int m6_image_open(struct m6_image *i, const struct m6_target *who, uint64_t run_
   if (i->who.problem == M6_TARGET_STALE) i->dead = 1;
   else i->pidfd = (int)syscall(SYS_pidfd_open, i->who.pid, 0);
   struct m6_proc p;
-  if (!i->dead && m6_proc_read(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns, i->stack = p.stack;
+  if (!i->dead && m6_proc_stat(i->who.pid, &p) == 0) i->cpu_start_ns = i->cpu_ns = p.cpu_ns, i->stack = p.stack;
   if (in_run) i->cpu_start_ns = 0; /* its session began with it */
   if (left(i)) return 0;
   i->exe_known = m6_proc_exe(i->who.pid, &i->exe_device, &i->exe_inode) == 0;
@@ -155,7 +155,7 @@ static int process_gone(const struct m6_image *i)
     return poll(&p, 1, 0) > 0;
   }
   struct m6_proc p;
-  int e = m6_proc_read(i->who.pid, &p);
+  int e = m6_proc_stat(i->who.pid, &p);
   return e == ESRCH || (e == 0 && (p.state == 'Z' || p.start_ns > i->who.load_ns + m6_proc_tick_ns()));
 }
 
@@ -188,7 +188,7 @@ int m6_image_alive(struct m6_image *i)
   int other = i->exe_known && m6_proc_exe(i->who.pid, &device, &inode) == 0 &&
               (device != i->exe_device || inode != i->exe_inode);
   /* The same file once more, without the shim: what tells it is that its stack begins somewhere else. */
-  if (!other && i->stack && m6_proc_read(i->who.pid, &p) == 0) other = p.stack && p.stack != i->stack;
+  if (!other && i->stack && m6_proc_stat(i->who.pid, &p) == 0) other = p.stack && p.stack != i->stack;
   if (other) { /* by a system call of its own, past the shim */
     i->became[0] = 0;
     char exe[sizeof i->exe];
@@ -204,7 +204,7 @@ int m6_image_alive(struct m6_image *i)
 void m6_image_look(struct m6_image *i)
 {
   struct m6_proc p;
-  if (m6_proc_read(i->who.pid, &p) == 0 && p.start_ns <= i->who.load_ns + m6_proc_tick_ns()) i->cpu_ns = p.cpu_ns;
+  if (m6_proc_stat(i->who.pid, &p) == 0 && p.start_ns <= i->who.load_ns + m6_proc_tick_ns()) i->cpu_ns = p.cpu_ns;
   if (i->dead || i->capture == NULL) return;
   for (uint32_t s = 0; s < M6_STREAMS; s++) {
     const struct m6_stream *stream = &i->capture->head.streams[s];

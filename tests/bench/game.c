@@ -1,3 +1,4 @@
+/* links: -ljansson -lm */
 /* game PAIRS FRAMES OUT MACH6 SAMPLE [LEVEL [--OPTION]] - the sample game's frames with mach6 (at level memory, or another; with
  * an option of `mach6 run`, or none) and without, in turns: their time, and the CPU time that they cost the game, all threads together, which a busy machine
  * disturbs less.
@@ -6,8 +7,13 @@
  * runs, which takes out what else the machine did, and what is compared is the sum over the frames. The interval of 95 % comes from
  * a bootstrap over the pairs of runs (Efron 1979); a goal is met or missed when all of it is, else that stays open (null).
  * As many frames a second as can be; OUT is a folder for the runs' files.
+ *
+ * That leaves out what falls on other frames in each run, as the collector's wake-ups do. So a third line says what mach6 took by its own
+ * account, the game's part and the collector's CPU time beside it, of a core or of the game's CPU time where that is more: what its
+ * governor holds the budget against, over the whole session.
  */
 #include <fcntl.h>
+#include <jansson.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -22,20 +28,40 @@ static int first;         /* the game may go before all others, so that what els
 static double goal = 0.5; /* percent: the budget of that level */
 enum kind { WALL, CPU };
 static double *times[2][2][PAIRS_MAX]; /* [kind][with][pair][frame] */
+static double overhead[PAIRS_MAX], beside[PAIRS_MAX];
+
+/* Percent: all that mach6 took; the collector's part of it. */
+static void read_overhead(const char *path, unsigned pair)
+{
+  json_error_t e;
+  json_t *root = json_load_file(path, 0, &e), *o = json_object_get(root, "overhead");
+  double wall = json_number_value(json_object_get(json_object_get(root, "session"), "elapsed_s"));
+  double cpu = json_number_value(json_object_get(o, "target_cpu_s")), base = cpu > wall ? cpu : wall;
+  double collector = json_number_value(json_object_get(o, "collector_s"));
+  double game = json_number_value(json_object_get(o, "shim_s")) + json_number_value(json_object_get(o, "kernel_s"));
+  if (!(base > 0 && collector > 0)) {
+    fprintf(stderr, "game: %s says nothing of what mach6 took\n", path);
+    exit(1);
+  }
+  overhead[pair] = 100 * (game + collector) / base;
+  beside[pair] = 100 * collector / base;
+  json_decref(root);
+}
 
 static void play(char **argv, int with, unsigned pair)
 {
-  char path[4096], n[16];
+  char path[4096], report[4096], n[16];
   const char *out = argv[3], *mach6 = argv[4], *sample = argv[5];
   snprintf(path, sizeof path, "%s/times", out);
+  snprintf(report, sizeof report, "%s/report.json", out);
   snprintf(n, sizeof n, "%u", frames);
   pid_t child = fork();
   if (child == 0) {
     int null = open("/dev/null", O_RDWR);
     dup2(null, 1);
     dup2(null, 2);
-    const char *run[24] = {mach6, "run", "--quiet", "--level", level};
-    int n_run = 5;
+    const char *run[24] = {mach6, "run", "--quiet", "--level", level, "--json", report};
+    int n_run = 7;
     if (option) run[n_run++] = option;
     run[n_run++] = "--";
     int game = n_run;
@@ -50,6 +76,7 @@ static void play(char **argv, int with, unsigned pair)
     fprintf(stderr, "game: a run %s mach6 failed (status %d)\n", with ? "with" : "without", status);
     exit(1);
   }
+  if (with) read_overhead(report, pair);
   FILE *f = fopen(path, "r");
   double *wall = times[WALL][with][pair] = calloc(frames, sizeof *wall);
   double *cpu = times[CPU][with][pair] = calloc(frames, sizeof *cpu);
@@ -119,5 +146,10 @@ int main(int argc, char **argv)
              plain ? "" : level, option ? option + 1 : "");
   line(WALL, name[WALL]);
   line(CPU, name[CPU]);
+  snprintf(name[0], sizeof name[0], "sample-overhead%s%s%s", plain ? "" : "-", plain ? "" : level,
+           option ? option + 1 : "");
+  bench_line(name[0], bench_spread_of(overhead, pairs), "% by mach6's own account", "the collector's part",
+             bench_spread_of(beside, pairs).median, 1 + bench_spread_of(overhead, pairs).median / 100, BENCH_AT_MOST,
+             goal);
   return 0;
 }
