@@ -3,12 +3,13 @@
 #ifndef M6_BUDGET_H
 #define M6_BUDGET_H
 
-#define M6_SESSION_TTL_S 300     /* seconds; default and maximum */
-#define M6_RING_BYTES (4u << 20) /* all rings of one target together, sampled allocations, stacks and mappings included */
-#define M6_SITE_BYTES (1u << 20) /* of these: sampled allocations that live, and stacks on their way */
-#define M6_SITE_TABLE 32768u     /* sampled allocations that live at one time and whose end will be known */
-#define M6_SITE_INTERVAL (512u << 10)         /* mean bytes between two samples, unless told otherwise */
-#define M6_SITE_STACK_BYTES (48u << 10)       /* of a stack that a sample reaches at most */
+#define M6_SESSION_TTL_S 300 /* seconds; default and maximum */
+#define M6_RING_BYTES                                                                                                  \
+  (4u << 20) /* all rings of one target together, sampled allocations, stacks and mappings included */
+#define M6_SITE_BYTES (1u << 20)        /* of these: sampled allocations that live, and stacks on their way */
+#define M6_SITE_TABLE 32768u            /* sampled allocations that live at one time and whose end will be known */
+#define M6_SITE_INTERVAL (512u << 10)   /* mean bytes between two samples, unless told otherwise */
+#define M6_SITE_STACK_BYTES (48u << 10) /* of a stack that a sample reaches at most */
 #define M6_SITE_STACK_BYTES_EVERY (16u << 10) /* the same when every allocation is a sample */
 #define M6_SITE_GRANULES_MAX 16u /* of 1 KiB that one stack may take, once what can be no address is left out */
 #define M6_SITE_GRANULES_MAX_EVERY 3u
