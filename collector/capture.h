@@ -116,6 +116,7 @@ void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before);
 struct m6_drained {
   uint64_t records;
   uint32_t fullest; /* of any ring on arrival, in percent */
+  uint32_t more;    /* 1: every allocation is a sample, and some wait that were drained before */
 };
 struct m6_drained m6_capture_drain(struct m6_capture *c, int dead);
 /* Foreign. Takes the readings that are not in records: totals, streams, label texts. `rest`: the target does not

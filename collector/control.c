@@ -28,6 +28,7 @@ static void read_control(void *arg)
   c->control->end_reason = m6_peek(&h->end_reason);
   c->control->rings_used = m6_peek(&h->rings_used);
   c->control->sites_used = m6_peek(&h->sites_used);
+  c->control->site_interval = m6_peek(&h->site_interval);
   c->control->sessions_started = m6_peek(&h->sessions_started);
   c->control->sessions_allowed = m6_peek(&h->sessions_allowed);
 }
@@ -154,7 +155,7 @@ int m6_image_capture(struct m6_image *i)
   int e = m6_image_guarded(i, open_capture, &c) == 0 ? c.error : EFAULT;
   if (e == 0) {
     m6_capture_bounds(i->capture);
-    if (i->site_interval && (i->sites || (i->sites = m6_site_side_open(i->who.pid)) != NULL))
+    if (i->site_interval && (i->sites || (i->sites = m6_site_side_open(i->who.pid, i->site_interval)) != NULL))
       i->capture->sites = (struct m6_site_sink){i->sites, m6_site_side_record};
     return 0;
   }
@@ -180,7 +181,7 @@ static uint64_t thread_cpu_ns(void)
 }
 int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
-  *got = (struct m6_drained){0, 0};
+  *got = (struct m6_drained){.records = 0};
   struct m6_control now;
   m6_kernel_poll(i->kernel); /* before the rings: every record that a sample is compared with is there then */
   if (m6_control_read(i, &now) != 0) return -1;
@@ -195,12 +196,12 @@ int m6_image_drain(struct m6_image *i, struct m6_drained *got)
   int e = m6_image_guarded(i, drain, &c);
   m6_kernel_drained(i->kernel, i->capture);
   uint64_t from = i->sites ? thread_cpu_ns() : 0;
-  uint32_t stacks = m6_site_side_work(i->sites, i->capture);
-  if (i->dead && i->sites) m6_site_side_finish(i->sites, i->capture);
+  int every = i->site_interval == 1 && now.site_interval == 1;
+  uint32_t stacks = m6_site_side_work(i->sites, i->capture, every, got->records != 0);
+  if (i->dead) m6_site_side_ended(i->sites, i->capture);
   if (i->sites) i->site_ns += thread_cpu_ns() - from;
   if (stacks > got->fullest) got->fullest = stacks;
-  if (i->site_interval == 1 && i->capture->head.site_interval == 1)
-    got->fullest = 100; /* every allocation: rings and stacks fill within a frame */
+  got->more = every && stacks == 100;
   if (e == 0 && i->sites) e = m6_image_guarded(i, look_at_sites, &c);
   return e;
 }

@@ -11,7 +11,7 @@
 #include "target.h"
 
 struct m6_control {
-  uint32_t state, end_reason, rings_used, sites_used, sessions_started, sessions_allowed;
+  uint32_t state, end_reason, rings_used, sites_used, site_interval, sessions_started, sessions_allowed;
 };
 int m6_control_read(struct m6_image *i, struct m6_control *out);
 /* Asks for a session: takes the readings that it starts from, leaves a former session's records behind, then says

@@ -10,6 +10,7 @@
 #include "kernel_side.h"
 #include "session.h"
 #include "site_publish.h"
+#include "site_queue.h"
 #include "site_side.h"
 #include "symbols_debuginfod.h"
 
@@ -31,7 +32,8 @@ int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 {
   uint32_t last = (uint32_t)o->poll_ms, fullest = got->fullest ? got->fullest : 1, next = last * M6_POLL_FULL / fullest;
   uint32_t most = longest_ms(o);
-  if (o->options->site_interval == 1 && got->fullest == 100) return o->poll_ms = got->records ? 0 : M6_POLL_EVERY_MS;
+  if (o->options->site_interval == 1 && o->bounds.governor.at.sites == 1)
+    return got->records || got->more ? 0 : M6_WAIT_BRIEF;
   if (next > 2 * last) next = 2 * last; /* a quiet moment is no promise */
   if (next < M6_POLL_MIN_MS) next = M6_POLL_MIN_MS;
   return o->poll_ms = (int)(next > most ? most : next);
@@ -39,7 +41,7 @@ int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got)
 
 int m6_poll_pending_ms(const struct m6_outlets *o)
 {
-  return o->options->site_interval == 1 ? M6_POLL_EVERY_MS : M6_POLL_BUSY_MS;
+  return o->options->site_interval == 1 ? M6_WAIT_BRIEF : M6_POLL_BUSY_MS;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -68,6 +70,7 @@ int m6_outlets_open(struct m6_outlets *o, const struct m6_options *options, stru
   if (o->block == NULL) return m6_fail(e, M6_EXIT_OTHER, "no memory for a snapshot (%zu bytes)", o->room);
   m6_calibrate_start(&o->calibration,
                      options->level != M6_LEVEL_MEMORY); /* a fork: before there is a socket to listen at */
+  m6_site_queue_prepare(options->site_interval);
   int error = m6_watch_open(&o->watch, options->end_fd, options->run_token != 0 && options->end_fd >= 0);
   if (error) return m6_fail(e, M6_EXIT_OTHER, "cannot wait for events (epoll, signalfd): %s", strerror(error));
   if ((error = m6_command_open(&o->commands)) != 0)
@@ -189,4 +192,5 @@ void m6_outlets_close(struct m6_outlets *o)
   m6_live_close(&o->live);
   m6_watch_close(&o->watch);
   free(o->block);
+  m6_site_queue_prepared_free();
 }

@@ -24,10 +24,10 @@
 #define M6_POLL_BUSY_MS 5 /* while something is waited for */
 #define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
 #define M6_POLL_SITES_MS                                                                                               \
-  10 /* the same with sites, where the place for stacks is small; longer with M6_POLL_SITES_BYTES and more */
+  10 /* with sites, where the place for stacks is small; longer with M6_POLL_SITES_BYTES and more */
 #define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2) /* between two samples, for each M6_POLL_SITES_MS */
-#define M6_POLL_EVERY_MS                                                                                               \
-  1 /* when every allocation is a sample, a ring is full in less than that: no sleep while there are records */
+/* When every allocation is a sample a ring is full in a quarter of a millisecond: no sleep while there are records, and M6_WAIT_BRIEF while
+ * there are none. */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */

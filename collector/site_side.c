@@ -7,8 +7,9 @@
 #include "../shm/sites.h"
 #include "kernel_samples.h"
 #include "map_ranges.h"
+#include "site_queue.h"
 
-#define QUEUE_MAX 32768u
+#define MAKE_ROOM 256u /* of a queue that is full so many are worked on at once */
 #define REFRESH_MS 10u /* maps are read so often at most */
 #define UNSETTLED_EVERY_MS 1u
 #define UNSETTLED_PART 2u  /* of the time since then: reading takes 0.4 ms */
@@ -16,22 +17,23 @@
 #define UNSETTLED_MS 1000u /* after a dlopen the mappings change for so long */
 #define BURST 4u           /* stacks come in bursts: their place counts as full when it is so full a part */
 #define WORK_MS 5u         /* then the rings are drained again: stacks that wait there have little room */
-#define WORK_EVERY_MS 1u   /* the same where every allocation is a sample */
+#define WORK_EVERY_US 100u /* the same where every allocation is a sample */
+#define QUIET_US 1000u     /* and there only when none has come for so long */
+#define KNOWN 4096u
+#define NEWS_MS 50u /* what is older than a dlopen is worked on for so long before the mappings are read again */
 
-enum what { BORN, DIED, MAPPED, UNMAPPED };
-struct queued {
-  uint64_t key, bytes, clock; /* of mappings: their address, and when */
-  uint32_t frame, interval, scope, flags;
-  uint32_t what;
-  uint32_t stack_at, words; /* in the buffer; 0xffffffff: none */
-  struct m6_user_state state;
+struct known { /* what a stack's content was unwound to, all the way */
+  uint64_t hash, code;
+  uint32_t number, whole;
 };
 struct m6_site_side {
   pid_t pid;
   struct m6_symbols *symbols;
   uint64_t refreshed_ns, loads_ns;
   uint32_t known_loads; /* dlopens before the mappings were last read */
-  uint32_t useless;     /* refreshes in a row that found nothing new */
+  uint32_t seen_loads;  /* and before what came last; so many bits as M6_SITE_LOADS_MASK has */
+  int loads_told;
+  uint32_t useless; /* refreshes in a row that found nothing new */
   struct m6_sites sites, maps;
   struct m6_map_ranges *ranges;
   uint64_t map_key; /* the last one's */
@@ -40,10 +42,11 @@ struct m6_site_side {
   int based;
   uint64_t deaths_checked;
 
-  struct queued *queue;
-  uint32_t queued, buffered, granules;
-  uint32_t done; /* of the queue; what is left is looked at after the next drain */
-  unsigned char *buffer;
+  struct m6_site_queue queue;
+  uint32_t granules;         /* that were given back since the last look */
+  struct known known[KNOWN]; /* by a hash of it; until the mappings are read again */
+  int news;                  /* something was loaded since the mappings were last read */
+  uint64_t came_ns;
   uint64_t unpacked[M6_SITE_STACK_BYTES / 8];
 
   struct m6_site_stacks stacks;
@@ -54,18 +57,17 @@ struct m6_site_side {
   uint64_t looked_ns;
 };
 
-struct m6_site_side *m6_site_side_open(pid_t pid)
+struct m6_site_side *m6_site_side_open(pid_t pid, uint32_t interval)
 {
   struct m6_site_side *s = calloc(1, sizeof *s);
   if (!s) return NULL;
   s->pid = pid;
-  s->queue = malloc(QUEUE_MAX * sizeof *s->queue);
-  s->buffer = malloc(M6_SITE_QUEUE_BYTES);
-  int e = m6_sites_init(&s->sites);
+  int e = m6_site_queue_open(&s->queue, interval);
+  e |= m6_sites_init(&s->sites);
   e |= m6_sites_init(&s->maps);
   e |= m6_site_stacks_init(&s->stacks);
   s->ranges = m6_map_ranges_open();
-  if (!e && s->queue && s->buffer && s->ranges && (s->names = m6_site_names_open(&s->stacks))) return s;
+  if (!e && s->ranges && (s->names = m6_site_names_open(&s->stacks))) return s;
   m6_site_side_close(s);
   return NULL;
 }
@@ -78,8 +80,7 @@ void m6_site_side_close(struct m6_site_side *s)
   m6_sites_close(&s->maps);
   m6_map_ranges_close(s->ranges);
   m6_site_stacks_free(&s->stacks);
-  free(s->queue);
-  free(s->buffer);
+  m6_site_queue_close(&s->queue);
   m6_symbols_close(s->symbols);
   free(s);
 }
@@ -94,60 +95,42 @@ static void give_back(void *segment, uint32_t first, uint32_t n)
   m6_shared_and(&m6_site_head(segment)->taken[first / 64], ~run);
 }
 
-static void copy_stack(struct m6_site_side *s, void *segment, uint32_t first, uint32_t granules, struct queued *q)
+/* Is it from after more dlopens than these? */
+static int ahead(const struct m6_site_queued *q, uint32_t loads)
 {
-  const struct m6_site_stack *from = m6_site_stack(segment, first);
-  struct m6_site_stack head;
-  memcpy(&head, from, sizeof head);
-  uint32_t most = granules * M6_STACK_GRANULE - (uint32_t)sizeof head;
-  if (head.words > most / 8 || head.bytes > M6_SITE_STACK_BYTES || head.bytes % 8) return;
-  if (head.words * 8 > M6_SITE_QUEUE_BYTES - s->buffered) return;
-  q->stack_at = s->buffered;
-  q->words = head.words;
-  memcpy(s->buffer + s->buffered, from + 1, head.words * 8);
-  s->buffered += head.words * 8;
-  q->state = (struct m6_user_state){.ip = head.ip,
-                                    .sp = head.sp,
-                                    .bp = head.bp,
-                                    .bx = head.bx,
-                                    .r12 = head.r12,
-                                    .r13 = head.r13,
-                                    .r14 = head.r14,
-                                    .r15 = head.r15,
-                                    .bytes = head.bytes};
+  uint32_t more = ((q->flags >> M6_SITE_LOADS_SHIFT) - loads) & M6_SITE_LOADS_MASK;
+  return (q->what == M6_SITE_BORN || q->what == M6_SITE_MAPPED) && more != 0 && more <= M6_SITE_LOADS_MASK / 2;
 }
 
-/* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. */
-static int unpack(struct m6_site_side *s, struct queued *q)
+/* What has just come may be the first to be in code that is not known yet. */
+static void look_for_news(struct m6_site_side *s, const struct m6_site_queued *q)
 {
-  const uint64_t *at = (const uint64_t *)(s->buffer + q->stack_at), *end = at + q->words;
-  uint32_t words = q->state.bytes / 8;
-  for (uint32_t i = 0; i < words; i += 64) {
-    if (at == end) return 0;
-    uint64_t bits = *at++;
-    for (uint32_t k = 0; k < 64 && i + k < words; k++) {
-      int there = bits >> k & 1;
-      if (there && at == end) return 0;
-      s->unpacked[i + k] = there ? *at++ : 0;
-    }
+  uint32_t loads = q->flags >> M6_SITE_LOADS_SHIFT;
+  if (!s->loads_told && (q->what == M6_SITE_BORN || q->what == M6_SITE_MAPPED)) {
+    s->loads_told = 1;
+    s->known_loads = s->seen_loads = loads;
   }
-  q->state.stack = (const unsigned char *)s->unpacked;
-  return 1;
+  if (!ahead(q, s->seen_loads)) return;
+  s->seen_loads = loads;
+  s->news = 1;
+  s->queue.slim = 0;
 }
+
+static void make_room(struct m6_site_side *s, const struct m6_capture *c);
 
 /* What a record says; where its stack lies. */
-static struct queued read_record(const struct m6_record *r, uint32_t *granules)
+static struct m6_site_queued read_record(const struct m6_record *r, uint32_t *granules)
 {
-  struct queued q = {.stack_at = UINT32_MAX, .flags = m6_word_flags(r->word)};
+  struct m6_site_queued q = {.stack_at = M6_SITE_STACKLESS, .flags = m6_word_flags(r->word)};
   q.scope = q.flags & M6_SITE_SCOPED ? m6_word_label(r->word) : M6_SITE_NO_SCOPE;
   unsigned type = m6_word_type(r->word);
   *granules = 0;
   if (type == M6_REC_FREE) {
-    q.what = DIED;
+    q.what = M6_SITE_DIED;
     q.key = r->live;
     q.frame = (uint32_t)r->count;
   } else if (type == M6_REC_SITE) {
-    q.what = BORN;
+    q.what = M6_SITE_BORN;
     q.key = r->clock;
     q.bytes = r->live & ((1ull << 48) - 1);
     q.frame = (uint32_t)(r->count >> 32);
@@ -155,7 +138,7 @@ static struct queued read_record(const struct m6_record *r, uint32_t *granules)
     *granules = (uint32_t)(r->live >> 48);
   } else {
     struct m6_map_range m = m6_map_range(r->live, r->count);
-    q.what = type == M6_REC_MAP ? MAPPED : UNMAPPED;
+    q.what = type == M6_REC_MAP ? M6_SITE_MAPPED : M6_SITE_UNMAPPED;
     q.key = m.address;
     q.bytes = m.bytes;
     q.frame = m.frame;
@@ -170,15 +153,16 @@ void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_recor
 {
   struct m6_site_side *s = side;
   uint32_t granules, first = m6_word_depth(r->word);
-  if (s->queued == QUEUE_MAX) m6_site_side_finish(s, c);
-  struct queued *q = &s->queue[s->queued++];
-  *q = read_record(r, &granules);
+  if (!s->queue.list) return;
+  if (m6_site_queue_full(&s->queue) || m6_site_queue_stacks_full(&s->queue)) make_room(s, c);
+  struct m6_site_queued is = read_record(r, &granules), *q = m6_site_queue_add(&s->queue, &is);
+  look_for_news(s, q);
   if (!first || !granules) return;
   if (first > M6_STACK_GRANULES || granules > M6_STACK_GRANULES - first + 1 || granules > 64) {
     c->bad++;
     return;
   }
-  copy_stack(s, c->segment, first - 1, granules, q);
+  m6_site_queue_stack(&s->queue, q, m6_site_stack(c->segment, first - 1), granules);
   for (uint32_t i = 0; i < granules; i++) s->age[first - 1 + i] = 0;
   give_back(c->segment, first - 1, granules);
   s->granules += granules;
@@ -234,7 +218,7 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   s->counts.unmaps_dropped_bytes = is.unmaps_dropped_bytes - s->base.unmaps_dropped_bytes;
   /* Not while deaths that were recorded wait in the queue: they know their frames. */
   uint64_t lost = s->counts.deaths_lost + s->sites.early_lost;
-  if (s->queued == 0 && (lost != s->deaths_checked || rest)) {
+  if (s->queue.count == 0 && (lost != s->deaths_checked || rest)) {
     s->deaths_checked = lost;
     m6_sites_check(&s->sites, in_table, m6_site_table(c->segment));
   }
@@ -248,8 +232,10 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
 static void refresh(struct m6_site_side *s, uint64_t now)
 {
   s->refreshed_ns = now;
+  memset(s->known, 0, sizeof s->known);
   if (s->symbols) m6_symbols_refresh(s->symbols);
   else if (s->pid) m6_symbols_open(s->pid, &s->symbols);
+  m6_site_queue_code(&s->queue, s->symbols);
 }
 
 /* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more seldom: a library
@@ -261,21 +247,17 @@ static int unsettled(const struct m6_site_side *s, uint64_t now)
   return read >= UNSETTLED_EVERY_MS * 1000000ull && read >= loaded / UNSETTLED_PART;
 }
 
-/* Is it from after a dlopen that came after the mappings were last read? */
-static int is_news(struct m6_site_side *s, uint32_t loads)
+static void read_again(struct m6_site_side *s)
 {
-  uint32_t ahead = (loads - s->known_loads) & M6_SITE_LOADS_MASK;
-  if (ahead == 0 || ahead > M6_SITE_LOADS_MASK / 2) return 0;
-  s->known_loads = loads;
-  return 1;
+  s->news = 0;
+  s->known_loads = s->seen_loads;
+  refresh(s, s->loads_ns = m6_monotonic_ns());
 }
 
-static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint32_t loads, uint64_t *ip, int *whole)
+static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint64_t *ip, int *whole)
 {
   uint64_t now = m6_monotonic_ns(), read = now - s->refreshed_ns;
-  int news = is_news(s, loads);
-  if (news) s->loads_ns = now;
-  if (s->symbols ? news : read >= REFRESH_MS * 1000000ull) refresh(s, now);
+  if (!s->symbols && read >= REFRESH_MS * 1000000ull) refresh(s, now);
   if (!s->symbols) return 0;
   uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
   if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
@@ -295,17 +277,27 @@ static uint64_t mix(uint64_t hash, uint64_t v)
 }
 
 /* The queued sample's stack: its number, and the code of its innermost calls. 0: none. */
-static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *code)
+static uint32_t stack_of(struct m6_site_side *s, const struct m6_site_queued *q, uint64_t *code)
 {
+  if (s->news && ahead(q, s->known_loads)) read_again(s);
   uint64_t ip[M6_SITE_FRAMES_MAX];
   struct m6_sym_place place[M6_SITE_FRAMES_MAX];
+  struct m6_user_state state;
   int whole = 0;
   *code = 0;
-  if (q->stack_at == UINT32_MAX || !unpack(s, q)) {
+  uint64_t hash = q->stack_at == M6_SITE_STACKLESS ? 0 : m6_site_queue_hash(&s->queue, q);
+  struct known *known = &s->known[hash % KNOWN];
+  if (q->stack_at != M6_SITE_STACKLESS && known->number && known->hash == hash) {
+    s->counts.stacks++;
+    s->counts.whole += known->whole;
+    *code = known->code;
+    return known->number;
+  }
+  if (q->stack_at == M6_SITE_STACKLESS || !m6_site_queue_unpack(&s->queue, q, s->unpacked, &state)) {
     s->counts.none++;
     return 0;
   }
-  uint32_t n = unwind(s, &q->state, q->flags >> M6_SITE_LOADS_SHIFT, ip, &whole), first = 0;
+  uint32_t n = unwind(s, &state, ip, &whole), first = 0;
   s->counts.stacks++;
   memset(place, 0, sizeof place);
   for (uint32_t i = 0; i < n; i++) place[i] = m6_symbols_place(s->symbols, ip[i], i ? M6_SYM_RETURN : 0);
@@ -318,6 +310,7 @@ static uint32_t stack_of(struct m6_site_side *s, struct queued *q, uint64_t *cod
   struct m6_site_stacked *k = s->stacks.list[number];
   if (fresh) k->whole = (uint32_t)whole;
   s->counts.whole += number ? k->whole : (uint32_t)whole;
+  if (whole) *known = (struct known){hash, *code, number, number ? k->whole : 1};
   return number;
 }
 
@@ -338,13 +331,13 @@ static void lost(void *arg, uint64_t key, uint64_t bytes, enum m6_map_loss why)
 
 /* The books count what is mapped, and what goes, whosever it was; less what a mapping at an address of the caller's replaces. The sites
  * have what was mapped in the session. So they differ by what went that no site had, and by what was placed where none was. */
-static void work_on_mapping(struct m6_site_side *s, const struct queued *q, struct m6_site_sample *a)
+static void work_on_mapping(struct m6_site_side *s, const struct m6_site_queued *q, struct m6_site_sample *a)
 {
-  struct mapping m = {.s = s, .key = q->what == MAPPED ? ++s->map_key : 0, .frame = a->frame};
+  struct mapping m = {.s = s, .key = q->what == M6_SITE_MAPPED ? ++s->map_key : 0, .frame = a->frame};
   const struct m6_map_event e = {.start = q->key, .end = q->key + q->bytes, .clock = q->clock, .key = m.key};
   m6_map_ranges_apply(s->ranges, &e, lost, &m);
   int64_t others = (int64_t)(q->bytes - m.taken);
-  if (q->what == UNMAPPED) {
+  if (q->what == M6_SITE_UNMAPPED) {
     s->counts.unmapped_elsewhere += others;
     return;
   }
@@ -357,7 +350,7 @@ static void work_on_mapping(struct m6_site_side *s, const struct queued *q, stru
   if (m.own[M6_MAP_NO_ROOM]) m6_sites_untrack(&s->maps, m.key, m.own[M6_MAP_NO_ROOM]);
 }
 
-static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
+static void work_on(struct m6_site_side *s, const struct m6_site_queued *q, uint64_t base)
 {
   uint32_t frame = q->frame - (uint32_t)base;
   if (frame > UINT32_MAX / 2) frame = 0;
@@ -367,10 +360,10 @@ static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
                              .frame = frame,
                              .scope = q->scope,
                              .untracked = (q->flags & M6_SITE_UNTRACKED) != 0};
-  if (q->what == BORN || q->what == MAPPED) a.stack = stack_of(s, q, &a.code);
-  if (q->what == DIED) m6_sites_died(&s->sites, q->key, frame);
-  else if (q->what != BORN) work_on_mapping(s, q, &a);
-  if (q->what != BORN) return;
+  if (q->what == M6_SITE_BORN || q->what == M6_SITE_MAPPED) a.stack = stack_of(s, q, &a.code);
+  if (q->what == M6_SITE_DIED) m6_sites_died(&s->sites, q->key, frame);
+  else if (q->what != M6_SITE_BORN) work_on_mapping(s, q, &a);
+  if (q->what != M6_SITE_BORN) return;
   m6_sites_made(&s->sites, &a);
   double p = m6_site_probability(a.bytes, a.interval);
   struct m6_site_stacked *k = s->stacks.list[a.stack];
@@ -378,45 +371,50 @@ static void work_on(struct m6_site_side *s, struct queued *q, uint64_t base)
   if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
 }
 
-/* What is left moves to the front. Libraries that were loaded meanwhile are looked at now: who knows how long they stay. */
-static void keep_rest(struct m6_site_side *s)
+static void work_on_next(struct m6_site_side *s, const struct m6_capture *c)
 {
-  uint32_t rest = s->queued - s->done, from = s->buffered;
-  int news = 0;
-  memmove(s->queue, s->queue + s->done, rest * sizeof *s->queue);
-  for (uint32_t i = 0; i < rest; i++) {
-    const struct queued *q = &s->queue[i];
-    if (q->stack_at < from) from = q->stack_at;
-    news |= (q->what == BORN || q->what == MAPPED) && is_news(s, q->flags >> M6_SITE_LOADS_SHIFT);
-  }
-  memmove(s->buffer, s->buffer + from, s->buffered - from);
-  for (uint32_t i = 0; i < rest; i++)
-    if (s->queue[i].stack_at != UINT32_MAX) s->queue[i].stack_at -= from;
-  s->buffered -= from;
-  s->queued = rest;
-  s->done = 0;
-  if (news) refresh(s, s->loads_ns = m6_monotonic_ns());
+  work_on(s, m6_site_queue_next(&s->queue), c->base_presents[c->main_stream < 0 ? 0 : c->main_stream]);
+  m6_site_queue_done(&s->queue);
 }
 
 static void work(struct m6_site_side *s, const struct m6_capture *c, uint64_t until_ns)
 {
-  uint64_t base = c->base_presents[c->main_stream < 0 ? 0 : c->main_stream];
-  while (s->done < s->queued && (s->done % 8 != 7 || m6_monotonic_ns() < until_ns))
-    work_on(s, &s->queue[s->done++], base);
-  if (s->done == s->queued) s->queued = s->buffered = s->done = 0;
-  else keep_rest(s);
+  while (s->queue.count && m6_monotonic_ns() < until_ns) work_on_next(s, c);
 }
 
-uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
+/* A few are worked on now; all of them where stacks have no more room, as many may share one. */
+static void make_room(struct m6_site_side *s, const struct m6_capture *c)
+{
+  uint32_t least = m6_site_queue_stacks_full(&s->queue) ? 0 : s->queue.list_max - MAKE_ROOM;
+  while (s->queue.count > least) work_on_next(s, c);
+}
+
+/* Something was loaded. What came before it is worked on first, for a while, as it may come to lie where other code was; but who knows how
+ * long it stays. */
+static void look_at_news(struct m6_site_side *s, const struct m6_capture *c)
+{
+  uint64_t until = m6_monotonic_ns() + NEWS_MS * 1000000ull;
+  if (!s->news) return;
+  while (s->queue.count && !ahead(m6_site_queue_next(&s->queue), s->known_loads) && m6_monotonic_ns() < until)
+    work_on_next(s, c);
+  read_again(s);
+}
+
+/* Where every allocation is a sample rings and stacks are full within a quarter of a millisecond: as long as any come they are only copied,
+ * until there is no more room for copies. */
+uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, int every, int came)
 {
   if (!s) return 0;
   uint64_t begun = m6_monotonic_ns();
-  int crowded = s->queued > QUEUE_MAX / 2 || s->buffered > M6_SITE_QUEUE_BYTES / 2;
-  uint64_t most = c->head.site_interval == 1 ? WORK_EVERY_MS : WORK_MS;
-  work(s, c, crowded ? UINT64_MAX : begun + most * 1000000ull);
+  int crowded = s->queue.count > s->queue.list_max / 2 || s->queue.words > s->queue.stacks_max / 2;
+  if (every && !s->symbols && begun - s->refreshed_ns >= REFRESH_MS * 1000000ull) refresh(s, begun);
+  look_at_news(s, c);
+  if (came) s->came_ns = begun;
+  if (every && begun - s->came_ns >= QUIET_US * 1000ull) work(s, c, begun + WORK_EVERY_US * 1000ull);
+  else if (!every) work(s, c, crowded ? UINT64_MAX : begun + WORK_MS * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
-  uint32_t percent = s->queued ? 100 : s->granules * 100 / (M6_STACK_GRANULES / BURST);
+  uint32_t percent = s->queue.count ? 100 : s->granules * 100 / (M6_STACK_GRANULES / BURST);
   s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
   m6_sites_tick(&s->maps, (uint32_t)c->boundaries, now);
@@ -425,7 +423,16 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c)
 
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c)
 {
-  if (s && s->queued) work(s, c, UINT64_MAX);
+  if (!s || !s->queue.count) return;
+  look_at_news(s, c);
+  work(s, c, UINT64_MAX);
+}
+
+void m6_site_side_ended(struct m6_site_side *s, const struct m6_capture *c)
+{
+  if (!s) return;
+  m6_site_side_finish(s, c);
+  m6_site_queue_close(&s->queue);
 }
 
 /* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */

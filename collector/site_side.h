@@ -17,7 +17,6 @@
 #include "sites.h"
 #include "../shm/snapshot.h"
 
-#define M6_SITE_QUEUE_BYTES (4u << 20)
 #define M6_GRANULE_LOST_S 5u
 
 struct m6_site_counts {                   /* of stacks */
@@ -38,13 +37,15 @@ struct m6_site_shown {
 };
 
 struct m6_site_side;
-struct m6_site_side *m6_site_side_open(pid_t pid); /* NULL: no memory */
+struct m6_site_side *m6_site_side_open(pid_t pid, uint32_t interval); /* NULL: no memory */
 void m6_site_side_close(struct m6_site_side *s);
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
-/* Gives how full the stacks' place was, in percent, or more, as they come in bursts; 100 when there is more to do, for which there was no time before the next drain. */
-uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c);
+/* `every`: each allocation is a sample; `came`: the last drain found something. Gives how full the stacks' place was, in percent, or more, as
+ * they come in bursts; 100 when there is more to do, for which there was no time before the next drain. */
+uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, int every, int came);
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
+void m6_site_side_ended(struct m6_site_side *s, const struct m6_capture *c);  /* the same, and no more will come */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s);
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s); /* the same of mappings: every one of them */

@@ -215,6 +215,12 @@ int m6_symbols_covers(const struct m6_symbols *y, uint64_t address)
   return r && (r->file || m6_sym_entry_at(&y->jit, address));
 }
 
+void m6_symbols_code(const struct m6_symbols *y, void (*each)(void *, uint64_t, uint64_t, int), void *arg)
+{
+  for (uint32_t i = 0; i < y->range_count; i++)
+    each(arg, y->ranges[i].start, y->ranges[i].end, y->ranges[i].file == NULL);
+}
+
 int m6_symbols_is_return(struct m6_symbols *y, uint64_t address)
 {
   const struct m6_sym_range *r = m6_sym_range_at(y, address - 1);

@@ -58,6 +58,9 @@ int m6_symbols_open(pid_t pid, struct m6_symbols **out);
 int m6_symbols_refresh(struct m6_symbols *y); /* ESRCH when the process has ended: the old snapshot stands */
 void m6_symbols_close(struct m6_symbols *y);
 int m6_symbols_covers(const struct m6_symbols *y, uint64_t address); /* is it in code that was mapped? */
+/* All mappings of code that are known; made: of no file, so that others may come at any time. */
+void m6_symbols_code(const struct m6_symbols *y, void (*each)(void *arg, uint64_t start, uint64_t end, int made),
+                     void *arg);
 /* Can this be a return address? Not when it is in no code, or comes after no call: then the frames from here on are no callers. */
 int m6_symbols_is_return(struct m6_symbols *y, uint64_t address);
 /* The callers of a sampled thread by .eh_frame: for options.unwind of kernel_samples.h, with `symbols` a struct m6_symbols.

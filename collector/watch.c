@@ -7,9 +7,12 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../shm/layout.h"
+
+#define BRIEF_NS 100000 /* and the timer's slack */
 
 int m6_watch_open(struct m6_watch *w, int end_fd, int in_run)
 {
@@ -84,7 +87,8 @@ struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
 {
   struct m6_woken woken = {0, 0, 0, 0};
   struct epoll_event events[16];
-  int n = epoll_wait(w->epoll, events, 16, ms);
+  if (ms == M6_WAIT_BRIEF) nanosleep(&(struct timespec){.tv_nsec = BRIEF_NS}, NULL);
+  int n = epoll_wait(w->epoll, events, 16, ms == M6_WAIT_BRIEF ? 0 : ms);
   for (int i = 0; i < n; i++) {
     int fd = events[i].data.fd;
     if (fd == w->signals) take_signal(w, &woken);

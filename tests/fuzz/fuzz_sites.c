@@ -2,7 +2,7 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/stats_check.c */
-/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/map_ranges.c collector/site_stacks.c collector/site_names.c */
+/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/map_ranges.c collector/site_queue.c collector/site_stacks.c collector/site_names.c */
 /* links: collector/site_publish.c collector/symbols.c collector/symbols_eh.c collector/symbols_elf.c collector/symbols_index.c collector/symbols_debug.c collector/symbols_debuginfod.c */
 /* links: collector/symbols_maps.c collector/symbols_tables.c collector/symbols_unwind.c */
 /* links: -Wl,--wrap=clock_gettime,--wrap=malloc,--wrap=calloc,--wrap=free -ldw -lelf -liberty -lm */
@@ -203,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   h->site_interval = 1u << (how >> 4);
   if (how & 1) write_any(&s); /* before it is opened */
   if (m6_capture_open(&c, segment, 0, NULL, NULL) != 0) return 0;
-  struct m6_site_side *side = m6_site_side_open((how & 14) == 14 ? getpid() : 0);
+  struct m6_site_side *side = m6_site_side_open((how & 14) == 14 ? getpid() : 0, 512 << 10);
   if (!side) abort();
   c.sites = (struct m6_site_sink){side, m6_site_side_record};
   const struct m6_site_view view = {side, m6_site_publish, m6_site_publish_maps};
@@ -223,12 +223,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default: /* as control.c has it */
       m6_capture_drain(&c, 0);
       m6_site_side_look(side, &c, 0);
-      m6_site_side_work(side, &c);
+      m6_site_side_work(side, &c, 0, 0);
     }
   }
   m6_capture_drain(&c, 1);
   m6_site_side_look(side, &c, 1);
-  m6_site_side_work(side, &c);
+  m6_site_side_work(side, &c, 0, 0);
   m6_site_side_finish(side, &c);
   publish(&c, M6_SNAPSHOT_FINAL, view);
   m6_site_side_close(side);

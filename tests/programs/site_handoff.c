@@ -1,14 +1,16 @@
 /* site_handoff - threads in a ring that hand blocks on: each frees or resizes what it got, and allocates at once what it hands on, so that
- * addresses come back at once in other threads' hands. site_handoff THREADS HANDOFFS [PAUSE]
+ * addresses come back at once in other threads' hands. site_handoff THREADS HANDOFFS [PAUSE [FILE]]
  *
  * Prints "truth giver_N COUNT BYTES" for each thread's own site, "truth resize COUNT BYTES" for all reallocs, and "truth keep COUNT
  * BYTES" for blocks of the same sizes that stay, one in 512. At the end nothing is left of the others. Some reallocs must fail, and their
- * block goes on. PAUSE: microseconds of sleep after every fourth hand-off of a thread. */
+ * block goes on. PAUSE: microseconds of sleep after every fourth hand-off of a thread. FILE: it waits until that is there, and maps a page
+ * now and then, so that a session can begin. */
 /* flags: -fno-builtin -fno-omit-frame-pointer */
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "site_leaks.h"
@@ -79,6 +81,10 @@ int main(int argc, char **argv)
   if (argc > 2) handoffs = strtoull(argv[2], NULL, 10);
   if (argc > 3) nap = (useconds_t)atoi(argv[3]);
   if (threads < 1 || threads > THREADS) return 2;
+  while (argc > 4 && access(argv[4], F_OK)) {
+    munmap(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+    usleep(1000);
+  }
   for (unsigned i = 0; i < threads; i++)
     if (pthread_create(&thread[i], NULL, run, (void *)(uintptr_t)i)) return 1;
   for (unsigned i = 0; i < threads; i++) pthread_join(thread[i], NULL);
