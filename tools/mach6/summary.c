@@ -90,8 +90,13 @@ static uint64_t lines_of(const char *text, size_t n)
   return lines;
 }
 
-/* Has there been a frame that others could be told from? */
-static int judged(const mach6_stats *h) { return mach6_stats_snapshot(h)->presents > M6_SPIKE_WINDOW_MIN + 1; }
+/* What is said of a section that has nothing to say; NULL: nothing. */
+static const char *instead(const struct section *x, const struct m6_snapshot *s)
+{
+  if (x->part == REPORT_SPIKES && s->presents <= M6_SPIKE_WINDOW_MIN + 1) return NULL; /* none could have been told */
+  if (x->part == REPORT_BUDGETS && s->govern.budget_count) return "Budgets: none was overrun"; /* it is no dump's */
+  return x->none;
+}
 
 /* What a section says, folded and made printable. NULL: no memory. */
 static char *render(const struct page *like, const mach6_stats *h, const struct section *x, const char *of,
@@ -111,7 +116,8 @@ static char *render(const struct page *like, const mach6_stats *h, const struct 
     else if (x->part == FIRST_LINES) first_lines(&p, h, of, how_it_ended);
     else if (x->part == HOW_TO_READ) how_to_read(&p, h);
     else report_part(&p, h, (enum report_part)x->part, REPORT_SUMMARY, how_it_ended);
-    if (i == 0 && x->none && ftell(p.to) == 0 && (x->part != REPORT_SPIKES || judged(h))) report_heading(&p, x->none);
+    const char *none = i == 0 && ftell(p.to) == 0 ? instead(x, mach6_stats_snapshot(h)) : NULL;
+    if (none) report_heading(&p, none);
     failed = fclose(p.to) != 0;
   }
   free(step[0]);
