@@ -233,7 +233,7 @@ uint32_t m6_site_publish_maps(void *arg, const struct m6_capture *c, struct m6_s
   struct m6_site_counts n = m6_site_side_counts(side);
   struct m6_snap_sites *to = &snap->sites;
   struct missing m = missing_of(n.maps_dropped_bytes, 1, snap->presents);
-  m.ends = (double)n.unmaps_dropped_bytes;
+  m.ends = (double)(n.unmaps_dropped_bytes - n.unmaps_found_bytes);
   to->map_sites = s->count - 1;
   to->maps = n.maps;
   to->maps_dropped = n.maps_dropped;

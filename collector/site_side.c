@@ -6,9 +6,10 @@
 
 #include "../shm/sites.h"
 #include "kernel_samples.h"
-#include "map_ranges.h"
+#include "map_check.h"
 #include "site_queue.h"
 
+#define CHECK_MS 200u  /* where ends of mappings are missing the kernel is asked so often at most */
 #define MAKE_ROOM 256u /* of a queue that is full so many are worked on at once */
 #define REFRESH_MS 10u /* maps are read so often at most */
 #define UNSETTLED_EVERY_MS 1u
@@ -37,6 +38,7 @@ struct m6_site_side {
   struct m6_sites sites, maps;
   struct m6_map_ranges *ranges;
   uint64_t map_key; /* the last one's */
+  uint64_t ends_checked, checked_ns;
   struct m6_site_shown shown_sites, shown_maps;
   struct m6_site_counts counts, base;
   int based;
@@ -400,6 +402,18 @@ static void look_at_news(struct m6_site_side *s, const struct m6_capture *c)
   read_again(s);
 }
 
+/* Ends of mappings were lost: the kernel knows what is there. Births that are on their way are told later, with clocks of before. */
+static void look_for_ends(struct m6_site_side *s, const struct m6_capture *c, uint64_t now)
+{
+  if (s->counts.unmaps_dropped == s->ends_checked || now - s->checked_ns < CHECK_MS * 1000000ull || !s->pid) return;
+  uint64_t missing = s->counts.unmaps_dropped, bytes = s->counts.unmaps_dropped_bytes;
+  struct mapping m = {.s = s, .frame = (uint32_t)c->presents};
+  s->checked_ns = now;
+  if (m6_map_check(s->ranges, s->pid, m6_clock_read(c->clock_kind), lost, &m)) return;
+  s->ends_checked = missing;
+  s->counts.unmaps_found_bytes = bytes;
+}
+
 /* Where every allocation is a sample rings and stacks are full within a quarter of a millisecond: as long as any come they are only copied,
  * until there is no more room for copies. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, int every, int came)
@@ -414,6 +428,7 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, i
   else if (!every) work(s, c, crowded ? UINT64_MAX : begun + WORK_MS * 1000000ull);
   uint64_t now = m6_monotonic_ns();
   if (s->symbols && unsettled(s, now)) refresh(s, now);
+  look_for_ends(s, c, now);
   uint32_t percent = s->queue.count ? 100 : s->granules * 100 / (M6_STACK_GRANULES / BURST);
   s->granules = 0;
   m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);

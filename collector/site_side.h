@@ -25,6 +25,7 @@ struct m6_site_counts {                   /* of stacks */
   uint64_t maps, maps_dropped;
   uint64_t dropped_bytes, maps_dropped_bytes; /* what those stand for, at most */
   uint64_t unmaps_dropped, unmaps_dropped_bytes;
+  uint64_t unmaps_found_bytes;                  /* of these, whose end the kernel's list has told since */
   int64_t unmapped_elsewhere, placed_elsewhere; /* bytes: see m6_snap_sites */
 };
 

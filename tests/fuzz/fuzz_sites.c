@@ -2,7 +2,7 @@
 /* links: collector/capture.c collector/drain.c collector/thread.c collector/scope.c collector/tree.c collector/reservoir.c */
 /* links: collector/histogram.c collector/frame.c collector/retained.c collector/books.c collector/verdict.c collector/clock.c collector/utf8.c */
 /* links: collector/publish.c collector/publish_tree.c collector/stats_proc.c collector/stats_check.c */
-/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/map_ranges.c collector/site_queue.c collector/site_stacks.c collector/site_names.c */
+/* links: collector/sites.c collector/site_growth.c collector/trend.c collector/site_side.c collector/map_ranges.c collector/map_check.c collector/site_queue.c collector/site_stacks.c collector/site_names.c */
 /* links: collector/site_publish.c collector/symbols.c collector/symbols_eh.c collector/symbols_elf.c collector/symbols_index.c collector/symbols_debug.c collector/symbols_debuginfod.c */
 /* links: collector/symbols_maps.c collector/symbols_tables.c collector/symbols_unwind.c */
 /* links: -Wl,--wrap=clock_gettime,--wrap=malloc,--wrap=calloc,--wrap=free -ldw -lelf -liberty -lm */

@@ -1,7 +1,9 @@
 /* map_storm.c - four threads map and give back memory at random, by every call there is, and say what is left of it by function:
- * map_storm SEED OPS
+ * map_storm SEED OPS [GO END]
  * Regions are in anybody's hands, one thread's at a time. Of each of their pages it is kept which of four functions has mapped it; holes are
  * not touched again, as they may be another's. The threads have no scopes and hardly allocate. What should be left is checked with the kernel.
+ * GO and END are files: it begins when the one is there, gives back all but the break, and ends when the other is there. Before, it maps a page now and then, so that a session
+ * can begin.
  * Prints "truth map_N BYTES" of each function, "truth all BYTES", and "calls N" that were made.
  */
 #include <pthread.h>
@@ -203,9 +205,14 @@ int main(int argc, char **argv)
   setvbuf(stdout, line, _IOFBF, sizeof line);
   for (int i = 0; i < REGIONS; i++) pthread_mutex_init(&region[i].lock, NULL);
   brk_.start = brk_.end = (uintptr_t)sbrk(0);
+  while (argc > 3 && access(argv[3], F_OK)) {
+    munmap(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE);
+    usleep(1000);
+  }
   for (uintptr_t i = 0; i < THREADS; i++)
     if (pthread_create(&thread[i], NULL, storm, (void *)(seed * THREADS + i + 1))) die("pthread_create");
   for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+  for (int i = 0; argc > 4 && i < REGIONS; i++) give_back_all(&region[i]);
   for (int i = 0; i < REGIONS; i++)
     for (unsigned k = 0; k < region[i].pages; k++) {
       if (region[i].owner[k] == NOBODY) continue;
@@ -215,4 +222,6 @@ int main(int argc, char **argv)
   for (uintptr_t p = UP(brk_.start); p < UP(brk_.end); p += PAGE) left[brk_.owner[(p - UP(brk_.start)) / PAGE]] += PAGE;
   for (int i = 0; i < SITES; i++) printf("truth map_%d %lu\n", i, left[i]), all += left[i];
   printf("truth all %lu\ncalls %u\n", all, calls);
+  fflush(stdout);
+  while (argc > 4 && access(argv[4], F_OK)) usleep(1000);
 }

@@ -442,16 +442,51 @@ static void runs_are_clear_and_first(void **state)
   assert_true(m6_site_run(0, 64) == ~0ull && m6_site_run(~0ull, 1) == 0);
 }
 
+/* A mapping goes in parts. */
+static void what_shrinks_dies_with_its_last_part(void **state)
+{
+  (void)state;
+  struct m6_sites s;
+  struct m6_site_sample a = {.key = 1, .bytes = 100, .code = 1, .interval = 1, .frame = 4, .scope = M6_SITE_NO_SCOPE};
+  assert_int_equal(m6_sites_init(&s), 0);
+  m6_sites_made(&s, &a);
+  a.key = 2;
+  m6_sites_made(&s, &a);
+  const struct m6_site *site = &s.list[1];
+  m6_sites_shrank(&s, 1, 30, 4);
+  assert_true(site->live.bytes == 170 && site->live.samples == 2 && s.live.bytes == 170 && site->dead_blocks == 0);
+  assert_true(site->same_frame.bytes == 30);
+  m6_sites_shrank(&s, 1, 70, 6);
+  assert_true(site->live.bytes == 100 && site->live.samples == 1 && site->dead_blocks == 1 && site->dead_frames == 2);
+  assert_true(site->same_frame.bytes == 30);
+  m6_sites_shrank(&s, 1, 70, 6); /* it is dead */
+  m6_sites_untrack(&s, 2, 40);
+  assert_true(site->live.bytes == 60 && site->untracked.bytes == 40 && s.untracked.bytes == 40);
+  m6_sites_untrack(&s, 2, 1000);
+  assert_true(site->live.bytes == 0 && site->live.samples == 0 && site->untracked.bytes == 100 &&
+              site->dead_blocks == 1);
+  assert_true(site->made.bytes == 200 && s.live.bytes == 0 && s.early_count == 0);
+  m6_sites_close(&s);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(gaps_are_exponential),          cmocka_unit_test(logarithm_is_exact_enough),
-    cmocka_unit_test(probability_is_as_promised),    cmocka_unit_test(intervals_cover_the_truth),
-    cmocka_unit_test(every_allocation_is_exact),     cmocka_unit_test(missing_samples_widen_the_interval),
-    cmocka_unit_test(deaths_find_their_births),      cmocka_unit_test(a_peak_keeps_its_variance),
-    cmocka_unit_test(the_table_settles_lost_deaths), cmocka_unit_test(a_flood_of_sites_goes_to_the_other),
-    cmocka_unit_test(leaks_are_told_from_caches),    cmocka_unit_test(a_rare_leak_is_told),
-    cmocka_unit_test(too_little_is_no_verdict),      cmocka_unit_test(keys_lead_back),
-    cmocka_unit_test(buckets_fill_evenly),           cmocka_unit_test(runs_are_clear_and_first)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(gaps_are_exponential),
+                                     cmocka_unit_test(logarithm_is_exact_enough),
+                                     cmocka_unit_test(probability_is_as_promised),
+                                     cmocka_unit_test(intervals_cover_the_truth),
+                                     cmocka_unit_test(every_allocation_is_exact),
+                                     cmocka_unit_test(missing_samples_widen_the_interval),
+                                     cmocka_unit_test(deaths_find_their_births),
+                                     cmocka_unit_test(a_peak_keeps_its_variance),
+                                     cmocka_unit_test(the_table_settles_lost_deaths),
+                                     cmocka_unit_test(a_flood_of_sites_goes_to_the_other),
+                                     cmocka_unit_test(leaks_are_told_from_caches),
+                                     cmocka_unit_test(a_rare_leak_is_told),
+                                     cmocka_unit_test(too_little_is_no_verdict),
+                                     cmocka_unit_test(keys_lead_back),
+                                     cmocka_unit_test(buckets_fill_evenly),
+                                     cmocka_unit_test(runs_are_clear_and_first),
+                                     cmocka_unit_test(what_shrinks_dies_with_its_last_part)};
   return cmocka_run_group_tests_name("sites", tests, NULL, NULL);
 }
