@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@
 
 #define MS 1000000u
 enum outcome { FINE, NOT_ALLOWED, NO_THREAD, ANOTHER_NUMBER, NO_ROW, TOO_LITTLE, WENT_BACK, NOT_ITS_TIME };
-static volatile int stop, burnt;
-static volatile pid_t tid, wanted; /* wanted: the thread's number, 0 = any */
+static atomic_int stop, burnt;
+static _Atomic pid_t tid, wanted; /* wanted: the thread's number, 0 = any */
 
 static void *burn(void *arg)
 {
