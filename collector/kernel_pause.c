@@ -161,6 +161,8 @@ static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, p
   take_counts(in, e, r);
 }
 
+/* Programs see threads begin until they are detached, which on a busy machine is long after the pause was asked for: one that began since then
+ * and has had an event has begun but once. */
 static void forward(struct m6_counters_inside *in, struct m6_counters_thread *e, pid_t tgid, const struct m6_task *task)
 {
   struct m6_seed_reading r;
@@ -170,7 +172,7 @@ static void forward(struct m6_counters_inside *in, struct m6_counters_thread *e,
   }
   int ended = e->state == M6_COUNTERS_ENDED, gone = r.state == 'Z' || r.state == 'X';
   int other = ended ? !gone
-                    : r.began_ns >= in->paused_ns || r.run_ns < e->last_run_ns ||
+                    : (r.began_ns >= in->paused_ns && r.began_ns > e->since_ns) || r.run_ns < e->last_run_ns ||
                         r.counted[M6_VOLUNTARY] < e->last[M6_VOLUNTARY];
   if (ended && gone) return; /* not away yet */
   if (other && !ended) end(e, in->paused_ns);

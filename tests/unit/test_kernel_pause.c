@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "collector/kernel_counters.h"
+#include "collector/kernel_counters_parts.h"
 #include "collector/kernel_samples.h"
 #include "collector/kernel_tasks.h"
 #include "kernel_phases.h"
@@ -376,6 +377,52 @@ static void samples_rest(void)
   waitpid(pid, NULL, 0);
 }
 
+static void *sleeps(void *arg)
+{
+  (void)arg;
+  shared->tid[BORN] = (pid_t)syscall(SYS_gettid);
+  for (int i = 0; i < SLEEPS; i++) usleep(500);
+  arrive();
+  await(&shared->phase, 2);
+  return NULL;
+}
+
+/* Detaching takes long on a busy machine, and programs run meanwhile: here it took as long as the thread has lived. */
+static void born_while_detaching(void)
+{
+  struct m6_fault fault;
+  struct m6_counters *c;
+  struct source s = {0};
+  memset(shared, 0, sizeof *shared);
+  pid_t pid = fork();
+  if (pid == 0) {
+    pthread_t thread;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    await(&shared->phase, 1);
+    pthread_create(&thread, NULL, sleeps, NULL);
+    await(&shared->phase, 3);
+    _exit(0);
+  }
+  struct m6_counters_options options = {.tgids = &pid, .count = 1};
+  must(m6_counters_open(&c, &options, &fault), "slowly", "opens", &fault);
+  uint64_t asked = now_ns();
+  usleep(20000); /* its beginning is known to a tick */
+  advance(&shared->phase, 1);
+  check(settled(pid, &shared->arrived, 1, &shared->tid[BORN], 1), "slowly: a thread begins");
+  m6_counters_pause(c);
+  c->inside->paused_ns = asked;
+  must(m6_counters_resume(c, 0, &fault), "slowly", "goes on", &fault);
+  m6_counters_read(c, 1, &fault);
+  const struct m6_thread_counters *t = find(c, shared->tid[BORN]);
+  source(pid, shared->tid[BORN], &s);
+  check(t->lives == 1 && t->counted[M6_VOLUNTARY] == s.voluntary && t->on_ns <= s.run_ns,
+        "slowly: one that began while programs were detached has begun once (%u lives, %llu of %llu switches)",
+        t->lives, (unsigned long long)t->counted[M6_VOLUNTARY], s.voluntary);
+  m6_counters_close(c);
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
   (void)argc;
@@ -395,6 +442,7 @@ int main(int argc, char **argv)
   m6_counters_close(c);
   run("without calls for a while", raw, 0);
   run("at rest for a while", raw, 1);
+  born_while_detaching();
   if (!raw) run("at rest, by raw tracepoints", 1, 1);
   return tap_done();
 }

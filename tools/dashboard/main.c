@@ -181,10 +181,10 @@ int main(int argc, char **argv)
   int status = o.store ? store_open(o.store) : 0;
   if (status) return status;
 
-  struct sigaction act = {.sa_handler = on_signal};
+  struct sigaction act = {.sa_handler = on_signal}, old;
   sigaction(SIGINT, &act, NULL);
   sigaction(SIGTERM, &act, NULL);
-  sigaction(SIGHUP, &act, NULL);
+  if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGHUP, &act, NULL); /* nohup's wish */
   signal(SIGPIPE, SIG_IGN);
   dashboard.began_ns = m6_monotonic_ns();
   status = serve_open();

@@ -143,7 +143,10 @@ int answer_get(const char *path, char *const *argv, const sigset_t *mask, const 
   if (!a->bytes) return ENOMEM;
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD);
-  for (size_t i = 0; i < sizeof enders / sizeof *enders; i++) sigaddset(&ours, enders[i]);
+  for (size_t i = 0; i < sizeof enders / sizeof *enders; i++) {
+    struct sigaction now; /* nohup and a shell's background ignore some: blocked, they would arrive all the same */
+    if (sigaction(enders[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&ours, enders[i]);
+  }
   sigprocmask(SIG_BLOCK, &ours, &before);
   void (*pipe_before)(int) = signal(SIGPIPE, SIG_IGN);
   void (*child_before)(int) = signal(SIGCHLD, SIG_DFL); /* ignored, there would be nobody to wait for */
