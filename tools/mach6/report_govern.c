@@ -37,7 +37,7 @@ void report_chain(const struct page *p, const struct m6_snapshot *s)
   }
   fputs("  Verdict: ", p->to);
   if (!isfinite(g->chain_per_frame)) {
-    fputs("not known, it takes more sessions (ten or more).\n", p->to);
+    fputs("not known, it takes eight sessions or more.\n", p->to);
     return;
   }
   int grows = g->chain_verdict == M6_VERDICT_GROWS, steady = g->chain_verdict == M6_VERDICT_STEADY;

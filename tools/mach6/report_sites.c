@@ -201,8 +201,7 @@ static const char *doubt(const struct m6_snapshot *s)
   const struct m6_snap_sites *h = &s->sites;
   if (s->verdict == M6_VERDICT_GROWS)
     return "No site grew all the time, but the heap grows (above): in blocks whose birth or end no sample told, in "
-           "many "
-           "sites by little, or it is too seldom for so few samples.";
+           "many sites by little, or it is too seldom for so few samples: a smaller --sites=BYTES takes more.";
   if (h->dropped || h->untracked)
     return "No site grew all the time, as far as was seen: samples are missing, or their end is not known.";
   if (more_lives(h))
@@ -358,8 +357,8 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
   }
   n += snprintf(text + n, sizeof text - (size_t)n, ".");
   n = live_against_the_books(p, h, text, sizeof text, n);
-  n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
-                h->interval > 1 ? t_bytes(h->interval) : "each allocation");
+  n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one %s %s;", t_count(h->samples),
+                h->interval > 1 ? "in" : "for", h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
            t_ratio(h->stacks ? (double)h->stacks_whole / (double)h->stacks : 0), t_count(h->stacks));
   t_wrap(p, 2, text);
