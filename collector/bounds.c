@@ -211,7 +211,9 @@ int m6_bounds_join(struct m6_bounds *b, struct m6_image *i)
 void m6_bounds_end(struct m6_bounds *b, struct m6_image *i, uint32_t reason)
 {
   b->lives_on = reason == M6_END_OFF || reason == M6_END_TTL || reason == M6_END_BUDGET;
-  if (reason == M6_END_TTL) m6_budget_overran(M6_BUDGET_SESSION_TTL);
+  /* The last session of a chain ends as the others did: nothing was cut short. */
+  int whole = b->chain.wanted > 1 && b->chain.count + 1 >= b->chain.wanted;
+  if (reason == M6_END_TTL && !whole) m6_budget_overran(M6_BUDGET_SESSION_TTL);
   if (b->chain.wanted < 2 || i == NULL || i->capture == NULL) return;
   m6_books_poll(&i->capture->books, 1);
   m6_chain_link(&b->chain, i->capture, reason, 0);

@@ -66,6 +66,9 @@ int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct
   c->started_unix_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - (mono - c->start_mono_ns);
   if (base) c->base = *base;
   if (base_presents) memcpy(c->base_presents, base_presents, sizeof c->base_presents);
+  c->first = c->base;
+  c->first_live = c->start_live;
+  memcpy(c->first_presents, c->base_presents, sizeof c->first_presents);
   c->main_stream = -1;
   c->rate = m6_clock_rate(c->clock_kind);
   c->agrees = 1;
@@ -112,6 +115,10 @@ void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before)
   c->started_unix_ns = before->started_unix_ns + (c->start_mono_ns - before->start_mono_ns);
   c->main_stream = before->main_stream;
   c->maps = before->maps;
+  c->sites = before->sites;
+  c->first = before->first;
+  c->first_live = before->first_live;
+  memcpy(c->first_presents, before->first_presents, sizeof c->first_presents);
   for (uint32_t i = 0; i < M6_RINGS; i++) {
     c->rings[i].at = before->rings[i].at;
     c->rings[i].seen = before->rings[i].seen;

@@ -86,6 +86,10 @@ struct m6_capture {
   uint64_t boundaries;         /* of the main stream, in any order */
   uint64_t base_presents[M6_STREAMS];
   struct m6_totals base; /* at the session's start */
+  /* The same and start_live, at the start of the first session of a chain: sites are of all of it. */
+  struct m6_totals first;
+  uint64_t first_presents[M6_STREAMS];
+  int64_t first_live;
 
   /* what sampling saw last */
   struct m6_header head;

@@ -291,7 +291,9 @@ int m6_place_find(const char *text, struct m6_place *p, char *why, size_t size)
   }
   if (strchr(text, ':') || (plus && parse_number(plus + 1, &offset))) {
     if (by_number) snprintf(why, size, "%.*s is no process, and no file is named so", (int)digits, text);
-    else snprintf(why, size, "no file is named as %s begins", text);
+    else
+      snprintf(why, size, "there is no file as named before the %c in %s, here or in PATH",
+               strchr(text, ':') ? ':' : '+', text);
     return ENOENT;
   }
   snprintf(why, size, "%s is neither BINARY:SYMBOL nor BINARY+OFFSET nor PID:SYMBOL", text);

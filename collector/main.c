@@ -48,7 +48,7 @@ static const struct argp_option options[] = {
   {"stay", KEY_STAY, NULL, 0, "After a session wait for `mach6 on`, while the target lives and grants another", 2},
   {"frame-symbol", KEY_FRAME_SYMBOL, "BINARY:SYMBOL", 0,
    "Without the shim: a frame is from one call of this function to the next. With --pid; level lite or full", 2},
-  {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff` and `gate`", 2},
+  {"out", KEY_OUT, "FILE", 0, "Write a dump at the end: see `mach6 report`, `export`, `diff`, `gate` and `analyze`", 2},
   {"sites", KEY_SITES, "BYTES", OPTION_ARG_OPTIONAL,
    "Which code allocates, from a sample in so many bytes (512K): 16 to 256M, with K or M", 2},
   {"every-allocation", KEY_EVERY, NULL, 0, "As --sites, from every allocation: for small programs and short times", 2},

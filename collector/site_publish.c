@@ -203,7 +203,7 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
                                .made = amount(&s->made, &m.lost, NULL, NULL),
                                .in_frames = amount(&s->in_frames, &m.in_frames, NULL, NULL),
                                .live = amount(&s->live, &m.lost, &s->untracked, NULL),
-                               .exact_live = snap->reading_now - snap->reading_start,
+                               .exact_live = snap->reading_now - c->first_live,
                                .same_frame = amount(&s->same_frame, &m.in_frames, &s->untracked, &s->late),
                                .peak = s->peak,
                                .peak_low = peak.low,
@@ -221,6 +221,9 @@ uint32_t m6_site_publish(void *arg, const struct m6_capture *c, struct m6_snapsh
     to->exact_bytes += snap->allocs[i].bytes;
     to->exact_count += snap->allocs[i].count;
   }
+  /* And those of the sessions before, in a chain: the kinds of a session are what its totals rose by. */
+  to->exact_bytes += c->base.bytes - c->first.bytes;
+  to->exact_count += c->base.allocs - c->first.allocs;
   if (to->interval == 0) to->interval = 1; /* it was switched off meanwhile; what there is stays */
   return to->row_count = put_rows(side, s, c, snap, &m, M6_SITES_SHOWN, rows, text);
 }

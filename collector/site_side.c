@@ -373,9 +373,16 @@ static void work_on(struct m6_site_side *s, const struct m6_site_queued *q, uint
   if (p > 0) k->blocks += 1 / p, k->bytes += (double)a.bytes / p;
 }
 
+/* Presents since the chain's first session began, as births and deaths are numbered. */
+static uint32_t frames_until_now(const struct m6_capture *c)
+{
+  int m = c->main_stream < 0 ? 0 : c->main_stream;
+  return (uint32_t)(c->boundaries + c->base_presents[m] - c->first_presents[m]);
+}
+
 static void work_on_next(struct m6_site_side *s, const struct m6_capture *c)
 {
-  work_on(s, m6_site_queue_next(&s->queue), c->base_presents[c->main_stream < 0 ? 0 : c->main_stream]);
+  work_on(s, m6_site_queue_next(&s->queue), c->first_presents[c->main_stream < 0 ? 0 : c->main_stream]);
   m6_site_queue_done(&s->queue);
 }
 
@@ -431,8 +438,8 @@ uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, i
   look_for_ends(s, c, now);
   uint32_t percent = s->queue.count ? 100 : s->granules * 100 / (M6_STACK_GRANULES / BURST);
   s->granules = 0;
-  m6_sites_tick(&s->sites, (uint32_t)c->boundaries, now);
-  m6_sites_tick(&s->maps, (uint32_t)c->boundaries, now);
+  m6_sites_tick(&s->sites, frames_until_now(c), now);
+  m6_sites_tick(&s->maps, frames_until_now(c), now);
   return percent > 100 ? 100 : percent;
 }
 

@@ -75,6 +75,20 @@ static const char *unattachable(pid_t pid)
   return why;
 }
 
+/* The shim is in it, under the name that it is installed by. 0 also where its maps cannot be read. */
+static int is_loaded(pid_t pid)
+{
+  char path[64], *line = NULL;
+  size_t size = 0;
+  int found = 0;
+  snprintf(path, sizeof path, "/proc/%d/maps", (int)m6_proc_speaker(pid));
+  FILE *f = fopen(path, "re");
+  while (f && !found && getline(&line, &size, f) > 0) found = strstr(line, "/libmach6.so") != NULL;
+  free(line);
+  if (f) fclose(f);
+  return found;
+}
+
 static int refuse_process(pid_t pid, struct words w)
 {
   struct m6_proc p;
@@ -101,7 +115,12 @@ static int refuse_process(pid_t pid, struct words w)
   if (m6_shm_elsewhere(pid) < 0)
     return refuse(w, M6_EXIT_NOT_LOADED,
                   "process %d%s has no segment here, and may have a /dev/shm of its own, into which this user may not "
-                  "look: say this as root; or " M6_HOW_TO_LOAD,
+                  "look: %s" M6_HOW_TO_LOAD,
+                  (int)pid, name, geteuid() ? "say this as root; or " : "");
+  if (is_loaded(pid))
+    return refuse(w, M6_EXIT_NOT_LOADED,
+                  "process %d%s has loaded the shim, but there is nothing to capture: it has had its session under "
+                  "'mach6 run', or found no room in /dev/shm (MACH6_VERBOSE=1 says why); restart it",
                   (int)pid, name);
   return refuse(w, M6_EXIT_NOT_LOADED, "process %d%s has not loaded the shim: " M6_HOW_TO_LOAD, (int)pid, name);
 }

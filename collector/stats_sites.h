@@ -30,6 +30,14 @@ static inline struct m6_snap_amount m6_snap_peak(double peak, double low, double
   int known = low <= peak && peak <= high;
   return (struct m6_snap_amount){peak, known ? low : NAN, known ? high : NAN, NAN, 0};
 }
+/* Sites are of a whole chain of sessions: how many presents those had together. The link of the session that goes on is not there yet. */
+static inline uint64_t m6_snap_sites_presents(const struct m6_snapshot *s)
+{
+  const struct m6_snap_govern *g = &s->govern;
+  uint64_t n = g->link_count && g->links[g->link_count - 1].end != M6_END_NONE ? 0 : s->presents;
+  for (uint32_t i = 0; i < g->link_count; i++) n += g->links[i].presents;
+  return n;
+}
 /* The next line from *at, which moves on; 0 at the end. */
 int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out);
 /* Up to `most` lines of a row's stack; how many. */

@@ -118,14 +118,12 @@ static void unlike(const struct page *p, const struct m6_snapshot *a, const stru
   free(y);
 }
 
-static int name_columns(const struct page *p) { return p->width >= 100 ? 40 : p->width > 82 ? p->width - 64 : 18; }
-
 static void line(const struct page *p, const struct compare_row *r)
 {
   char *path = r->b ? node_path(r->b) : NULL;
   const char *a = t_time(p, r->p50_a), *b = t_time(p, r->p50_b);
   fputs("  ", p->to);
-  t_label(p, path ? path : "present to present", name_columns(p));
+  t_label(p, path ? path : "present to present", diff_name_columns(p));
   free(path);
   fprintf(p->to, " %*s%s %*s%s", 8 - t_columns(p, a), "", a, 8 - t_columns(p, b), "", b);
   if (!r->tested) fprintf(p->to, "  too few to tell\n");
@@ -226,7 +224,7 @@ static void show(const struct options *o, const mach6_stats *a, const mach6_stat
   about(&p, "B", o->file[1], b);
   unlike(&p, a->snap, b->snap);
   report_heading(&p, "Frame times");
-  fprintf(p.to, "  %s%-*s %8s %8s  %8s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), name_columns(&p), "",
+  fprintf(p.to, "  %s%-*s %8s %8s  %8s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), diff_name_columns(&p), "",
           "p50 A", "p50 B", "change", NO_INK(&p));
   line(&p, &c->row[0]);
   scopes(&p, o, c);

@@ -112,11 +112,13 @@ static void about(const struct page *p, const char *which, const struct side *s)
   }
 }
 
+int diff_name_columns(const struct page *p) { return p->width >= 105 ? 40 : p->width > 83 ? p->width - 65 : 18; }
+
 static void line(const struct page *p, const struct runs_row *r)
 {
   const char *a = t_time(p, r->p50_a), *b = t_time(p, r->p50_b);
   fputs("  ", p->to);
-  t_label(p, r->path ? r->path : "present to present", 40);
+  t_label(p, r->path ? r->path : "present to present", diff_name_columns(p));
   fprintf(p->to, " %*s%s %*s%s", 8 - t_columns(p, a), "", a, 8 - t_columns(p, b), "", b);
   if (!r->tested) fprintf(p->to, "  in too few runs to tell\n");
   else
@@ -143,8 +145,8 @@ static void print_text(const struct side *a, const struct side *b, const struct 
   about(&p, "A", a);
   about(&p, "B", b);
   report_heading(&p, "Frame times");
-  fprintf(p.to, "  %s%-40s %8s %8s  %9s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), "", "p50 A", "p50 B",
-          "change", NO_INK(&p));
+  fprintf(p.to, "  %s%-*s %8s %8s  %9s  (95 %% interval)  adjusted p%s\n", ink(&p, INK_DIM), diff_name_columns(&p), "",
+          "p50 A", "p50 B", "change", NO_INK(&p));
   line(&p, &c->row[0]);
   if (c->row[0].tested)
     fprintf(p.to, "  runs differ by %.1f %% in A, by %.1f %% in B (standard deviation)\n", c->row[0].sd_a * 100,

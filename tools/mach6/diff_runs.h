@@ -3,6 +3,10 @@
 #define M6_DIFF_RUNS_H
 
 #include "compare.h"
+#include "report.h"
+
+/* What the columns of figures leave of a line for a name, in both kinds of comparison. */
+int diff_name_columns(const struct page *p);
 
 /* Are these several names? Not when there is a file of just that name. */
 int diff_is_runs(const char *files);

@@ -110,7 +110,9 @@ static int begin(const struct options *o)
                : reach_ask(fd, "on", text); /* it begins by itself: this tells when it has begun, or that it waits */
     if (fd >= 0) close(fd);
     if (status >= 0) {
-      say("process %d: %s; 'mach6 stat %d' shows it, 'mach6 off %d' ends it", (int)o->pid, text, (int)o->pid,
+      const char *news = strcmp(text, "collecting already") == 0 ? "collecting"
+                                                                 : text; /* it was asked twice, once by us */
+      say("process %d: %s; 'mach6 stat %d' shows it, 'mach6 off %d' ends it", (int)o->pid, news, (int)o->pid,
           (int)o->pid);
       return status;
     }

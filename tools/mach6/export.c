@@ -120,7 +120,7 @@ static int export_of(const struct options *o, const mach6_stats *s, FILE *to)
   struct export_stacks *x;
   int error = export_stacks_new(s, m, o->format->flags | (o->by_scope ? EXPORT_BY_SCOPE : 0), &x);
   if (error) return error;
-  if (!x->count && m->source == EXPORT_SITES) say("%s: no site has any %s", o->file, m->what);
+  if (!x->count && m->source == EXPORT_SITES) say("%s has none of these: %s", o->file, m->what);
   error = o->format->stacks(x, to);
   export_stacks_free(x);
   return error;

@@ -37,7 +37,7 @@ static struct export_value same_frame(ROW) { return (void)s, amount(&r->same_fra
 /* Its slope times the session's length: bytes that can be compared with the other measures. Only what still grew at the end. */
 static struct export_value growth(ROW)
 {
-  double long_ = s->sites.per_second ? (double)s->elapsed_ns / 1e9 : (double)s->presents;
+  double long_ = s->sites.per_second ? (double)s->elapsed_ns / 1e9 : (double)m6_snap_sites_presents(s);
   if (!r->suspect) return plain(0);
   return (struct export_value){r->growth * long_, (r->growth - r->growth_error) * long_,
                                (r->growth + r->growth_error) * long_};

@@ -36,7 +36,7 @@ static int as_table(const struct m6_target *list, size_t count)
     say("no process has mach6 loaded: start one with 'mach6 run -- PROGRAM'");
     return EXIT_FINE;
   }
-  printf("%s%8s  %-12s %-15s %10s %9s  %-24s %s%s\n", ink(&p, INK_BOLD), "PID", "USER", "STATE", "PRESENTS",
+  printf("%s%8s  %-12s %-15s %10s %9s  %-22s %s%s\n", ink(&p, INK_BOLD), "PID", "USER", "STATE", "PRESENTS",
          "COLLECTOR", "MAY CAPTURE", "NAME", NO_INK(&p));
   for (size_t i = 0; i < count; i++) {
     const struct m6_target *t = &list[i];
@@ -44,7 +44,7 @@ static int as_table(const struct m6_target *list, size_t count)
     uint64_t presents;
     if (t->collector_pid) snprintf(collector, sizeof collector, "%u", t->collector_pid);
     target_may_capture(t, who, sizeof who);
-    printf("%8d  %-12.12s %-15s %10s %9s  %-24s ", (int)t->pid, target_user(t->uid, user, sizeof user), target_state(t),
+    printf("%8d  %-12.12s %-15s %10s %9s  %-22s ", (int)t->pid, target_user(t->uid, user, sizeof user), target_state(t),
            target_presents(t, &presents) ? t_count(presents) : "-", collector, who);
     t_label(&p, t->problem == M6_TARGET_FINE ? target_name(t, name) : "-", 0);
     putchar('\n');

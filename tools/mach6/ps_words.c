@@ -31,7 +31,7 @@ void target_may_capture(const struct m6_target *t, char *room, size_t n)
   char user[64];
   if (t->problem != M6_TARGET_FINE && t->problem != M6_TARGET_UNREADABLE) snprintf(room, n, "nobody");
   else if (t->problem == M6_TARGET_FINE && t->state != M6_COLLECTING && t->sessions_started >= t->sessions_allowed)
-    snprintf(room, n, "nobody, its %s over", t->sessions_allowed == 1 ? "session is" : "sessions are");
+    snprintf(room, n, "nobody, session%s over", t->sessions_allowed == 1 ? "" : "s");
   else if (t->mine) snprintf(room, n, "you");
   else snprintf(room, n, "%s%s", target_user(t->uid, user, sizeof user), t->uid ? ", root" : "");
 }

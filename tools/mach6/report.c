@@ -36,6 +36,14 @@ static uint32_t thread_count(const struct m6_snapshot *s)
   return kernel > s->threads_seen ? kernel : s->threads_seen;
 }
 
+/* The last session of a chain ends by its frames, or by its time. */
+static const char *end_text(const struct m6_snapshot *s)
+{
+  const struct m6_snap_govern *g = &s->govern;
+  int whole = s->end_reason == M6_END_TTL && g->sessions_wanted > 1 && g->link_count >= g->sessions_wanted;
+  return whole ? "the chain had all its sessions" : m6_end_text(s->end_reason);
+}
+
 static void title(const struct page *p, const struct m6_snapshot *s, const char *how_it_ended)
 {
   char *name = copy(s, s->name_offset, s->name_bytes);
@@ -47,9 +55,7 @@ static void title(const struct page *p, const struct m6_snapshot *s, const char 
   if (s->state == M6_COLLECTING && !how_it_ended) fprintf(p->to, ", collecting");
   else if (how_it_ended && (s->end_reason == M6_END_EXIT || s->end_reason == M6_END_NONE))
     fprintf(p->to, ";\n  %s", how_it_ended);
-  else
-    fprintf(p->to, ";\n  %s%s%s", m6_end_text(s->end_reason), how_it_ended ? "; " : "",
-            how_it_ended ? how_it_ended : "");
+  else fprintf(p->to, ";\n  %s%s%s", end_text(s), how_it_ended ? "; " : "", how_it_ended ? how_it_ended : "");
   fputc('\n', p->to);
   free(name);
 }

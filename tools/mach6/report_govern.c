@@ -18,7 +18,9 @@ void report_chain(const struct page *p, const struct m6_snapshot *s)
   uint64_t presents = 0;
   for (uint32_t i = 0; i < g->link_count; i++) presents += g->links[i].presents;
   report_heading(p, "The chain of sessions");
-  snprintf(line, sizeof line, "%u of %u sessions, %s presents; %s. All else in this report is the last one's.",
+  snprintf(line, sizeof line,
+           "%u of %u sessions, %s presents; %s. What the kernel counted, CPU "
+           "samples and sites are of all of them; all else in this report is the last one's.",
            g->link_count, g->sessions_wanted, t_count(presents),
            g->chain_closed ? "their books close, and each begins with the reading that the one before ended with"
                            : "their books do NOT close across the joints");
@@ -35,7 +37,7 @@ void report_chain(const struct page *p, const struct m6_snapshot *s)
   }
   fputs("  Verdict: ", p->to);
   if (!isfinite(g->chain_per_frame)) {
-    fputs("unknown, there were too few sessions.\n", p->to);
+    fputs("not known, it takes eight sessions or more.\n", p->to);
     return;
   }
   int grows = g->chain_verdict == M6_VERDICT_GROWS, steady = g->chain_verdict == M6_VERDICT_STEADY;

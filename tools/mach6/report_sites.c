@@ -91,9 +91,12 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
   const struct m6_site_line *l = &line[at];
   fputs(ink(p, INK_BOLD), p->to);
   shortened(p, l);
-  fprintf(p->to, "%s [", NO_INK(p));
-  label(p, l->module, l->module_bytes);
-  fputc(']', p->to);
+  fputs(NO_INK(p), p->to);
+  if (!is_address(l)) { /* that begins with it */
+    fputs(" [", p->to);
+    label(p, l->module, l->module_bytes);
+    fputc(']', p->to);
+  }
   if (l->source_bytes) {
     const char *slash = memrchr(l->source, '/', (size_t)l->source_bytes);
     const char *from = slash ? slash + 1 : l->source;
@@ -152,7 +155,7 @@ static void put_interval(const struct page *p, const struct m6_snap_amount *a, i
 static void churn(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {
   int frames = s->presents > 1;
-  double over = frames ? (double)s->presents : 1;
+  double over = frames ? (double)m6_snap_sites_presents(s) : 1;
   const struct m6_snap_amount *all = frames ? &s->sites.in_frames : &s->sites.made;
   uint32_t n = sorted(s, frames ? by_frames : by_made, list);
   fprintf(p->to, "  %s%s  share  calls%s  died at once  where%s\n", ink(p, INK_DIM),
@@ -172,11 +175,12 @@ static void arena(const struct page *p, const struct m6_snapshot *s, const struc
 {
   const struct m6_snap_sites *h = &s->sites;
   uint32_t n = sorted(s, by_same_frame, list);
+  double presents = (double)m6_snap_sites_presents(s);
   if (n == 0 || s->presents < 2) return;
   fputs("  Blocks that die in the frame they were born in; they belong in a frame arena:\n", p->to);
   for (uint32_t i = 0; i < n && i < most; i++) {
-    put_amount(p, &list[i]->same_frame, (double)s->presents, h->dropped || h->untracked || h->deaths_lost);
-    fprintf(p->to, " a frame in %s blocks  ", t_number(list[i]->same_frame.blocks / (double)s->presents));
+    put_amount(p, &list[i]->same_frame, presents, h->dropped || h->untracked || h->deaths_lost);
+    fprintf(p->to, " a frame in %s blocks  ", t_number(list[i]->same_frame.blocks / presents));
     name(p, s, list[i]);
   }
 }
@@ -197,8 +201,7 @@ static const char *doubt(const struct m6_snapshot *s)
   const struct m6_snap_sites *h = &s->sites;
   if (s->verdict == M6_VERDICT_GROWS)
     return "No site grew all the time, but the heap grows (above): in blocks whose birth or end no sample told, in "
-           "many "
-           "sites by little, or it is too seldom for so few samples.";
+           "many sites by little, or it is too seldom for so few samples: a smaller --sites=BYTES takes more.";
   if (h->dropped || h->untracked)
     return "No site grew all the time, as far as was seen: samples are missing, or their end is not known.";
   if (more_lives(h))
@@ -266,7 +269,8 @@ static int beside_the_books(const struct m6_snapshot *s, char *text, size_t room
     {(double)h->maps_dropped_bytes, "was mapped by calls that are missing"},
     {(double)h->unmaps_dropped_bytes, "went by calls that are missing"},
   };
-  if ((double)s->mapped == h->maps_live) return n;
+  if ((double)s->mapped == h->maps_live || s->govern.link_count > 1)
+    return n; /* the books' are of a chain's last session */
   n += snprintf(text + n, room - (size_t)n, ", by call %s", t_bytes(h->maps_live));
   for (size_t i = 0, said = 0; i < sizeof why / sizeof *why; i++)
     if (why[i].bytes != 0)
@@ -282,8 +286,9 @@ static void mapped(const struct page *p, const struct m6_snapshot *s, const stru
   if (h->maps == 0 && h->unmapped_elsewhere == 0) return;
   char text[800];
   int n_text = snprintf(text, sizeof text, "Mapped by the program itself: %s", t_bytes(h->maps_made));
-  n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "; by the books it changed by %s",
-                     t_bytes_signed((double)s->mapped));
+  if (s->govern.link_count <= 1)
+    n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, "; by the books it changed by %s",
+                       t_bytes_signed((double)s->mapped));
   n_text = beside_the_books(s, text, sizeof text, n_text);
   if (h->maps_dropped) {
     n_text += snprintf(text + n_text, sizeof text - (size_t)n_text, ". %s of ", t_count(h->maps_dropped));
@@ -352,8 +357,8 @@ static void against_the_books(const struct page *p, const struct m6_snapshot *s)
   }
   n += snprintf(text + n, sizeof text - (size_t)n, ".");
   n = live_against_the_books(p, h, text, sizeof text, n);
-  n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one in %s;", t_count(h->samples),
-                h->interval > 1 ? t_bytes(h->interval) : "each allocation");
+  n += snprintf(text + n, sizeof text - (size_t)n, " %s samples, one %s %s;", t_count(h->samples),
+                h->interval > 1 ? "in" : "for", h->interval > 1 ? t_bytes(h->interval) : "each allocation");
   snprintf(text + n, sizeof text - (size_t)n, " %s of %s stacks reach the thread's first function.",
            t_ratio(h->stacks ? (double)h->stacks_whole / (double)h->stacks : 0), t_count(h->stacks));
   t_wrap(p, 2, text);

@@ -325,7 +325,12 @@ int m6_run(int argc, char **argv)
     return EXIT_RUN_FAILED;
 
   int error = program_find(o.argv[0], &program);
-  if (error == ENOENT || error == ENOTDIR) return say("cannot run %s: it is not there", o.argv[0]), EXIT_NOT_FOUND;
+  if (error == ENOENT || error == ENOTDIR) {
+    int here = !strchr(o.argv[0], '/') && access(o.argv[0], F_OK) == 0;
+    say("cannot run %s: it is not there%s%s", o.argv[0], here ? "; for the one in this folder say ./" : "",
+        here ? o.argv[0] : "");
+    return EXIT_NOT_FOUND;
+  }
   if (error == EISDIR) return say("cannot run %s: it is a folder", program.path), EXIT_NOT_EXECUTABLE;
   if (error) return say("cannot run %s: %s", program.path, strerror(error)), EXIT_NOT_EXECUTABLE;
   if (check_places(&o, program.path)) return EXIT_RUN_FAILED;
