@@ -11,8 +11,8 @@
 /* ---- budgets ------------------------------------------------------------------------------------------------------ */
 
 #define M6_SNAP_BUDGETS 48
-#define M6_BUDGET_ELSEWHERE                                                                                            \
-  UINT64_MAX /* used: what another process uses (the dashboard, an analysis), which shows it itself */
+/* In `used`: another process uses it (the dashboard, an analysis), and shows it itself. */
+#define M6_BUDGET_ELSEWHERE UINT64_MAX
 enum m6_unit {
   M6_UNIT_COUNT,
   M6_UNIT_BYTES,
