@@ -8,6 +8,7 @@
 #include "budgets.h"
 #include "control.h"
 #include "stats_proc.h"
+#include "stats_words.h"
 
 void m6_capture_bounds(struct m6_capture *c)
 {
@@ -24,10 +25,10 @@ void m6_capture_bounds(struct m6_capture *c)
 
 void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_wanted, uint64_t now_ns)
 {
-  static const enum m6_budget_id overhead[3] = {M6_BUDGET_OVERHEAD_MEMORY, M6_BUDGET_OVERHEAD_LITE,
-                                                M6_BUDGET_OVERHEAD_FULL};
-  double budget[3];
-  for (int l = 0; l < 3; l++) budget[l] = (double)m6_budget_cap(overhead[l]) / 1e6;
+  static const enum m6_budget_id overhead[M6_LEVELS] = {M6_BUDGET_OVERHEAD_MEMORY, M6_BUDGET_OVERHEAD_LITE,
+                                                        M6_BUDGET_OVERHEAD_FULL};
+  double budget[M6_LEVELS];
+  for (uint32_t l = 0; l < M6_LEVELS; l++) budget[l] = (double)m6_budget_cap(overhead[l]) / 1e6;
   m6_budget_begin();
   m6_governor_begin(&b->governor, (enum m6_level)level, budget, b->site_interval, now_ns);
   m6_heap_begin(&b->heap, m6_budget_cap(M6_BUDGET_HEAP) * 1000000ull, now_ns);
@@ -139,7 +140,7 @@ void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, ui
     m6_budget_use(M6_BUDGET_SESSION_TTL, m6_ticks_since(now, i->capture->start_mono_ns) / 1000000u);
   }
   m6_budget_use(M6_BUDGET_SESSION_CHAIN, b->chain.count + !final);
-  for (uint32_t l = 0; l < 3; l++) {
+  for (uint32_t l = 0; l < M6_LEVELS; l++) {
     m6_budget_use(M6_BUDGET_OVERHEAD_MEMORY + l, ppm(g->most[l]));
     m6_budget_overrun(M6_BUDGET_OVERHEAD_MEMORY + l, g->overs[l]);
   }
@@ -176,9 +177,8 @@ enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struc
   enum m6_governor_says says = m6_governor_look(&b->governor, &spent);
   if (says == M6_GOVERNOR_STAY) return M6_EVENT_NOTHING;
   if (says == M6_GOVERNOR_END) return M6_EVENT_BUDGET;
-  static const char *const levels[] = {"memory", "lite", "full"};
   struct m6_governor *g = &b->governor;
-  m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, levels[g->at.level],
+  m6_say(M6_VERBOSE, "mach6 costs %.2f %%: now at level %s%s", g->cost * 100, m6_level_name(g->at.level),
          g->at.interval > 1 ? ", half as often" : "");
   if (i->site_interval) m6_say(M6_VERBOSE, "allocations are sampled every %u bytes", g->at.sites);
   m6_control_level(i, g->at.level, g->at.sites);

@@ -1,7 +1,7 @@
 /* bounds.h - what bounds the session that runs, in one place for the loop: budgets in use, the governor, the whole-heap measurement, the
  * chain of sessions.
  *
- * Promise: nothing here costs more than a few reads at each publication. Callers: outlets.c (before and after a snapshot), session.c.
+ * Promise: nothing here costs more than a few reads at each publication. Callers: outlets.c (before and after a snapshot), session.c, control.c.
  * One thread.
  */
 #ifndef M6_BOUNDS_H

@@ -95,9 +95,9 @@ uint32_t m6_budget_snap_dashboard(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
 /* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);
-int m6_budget_option_dashboard(const char *text, char *why,
-                               size_t room); /* the same of the dashboard's rows, and of no others */
-int m6_budget_option_analyze(const char *text, char *why, size_t room); /* of an analysis' rows */
+/* The same of the dashboard's rows, and of no others; of an analysis' rows. */
+int m6_budget_option_dashboard(const char *text, char *why, size_t room);
+int m6_budget_option_analyze(const char *text, char *why, size_t room);
 #pragma GCC visibility pop
 
 #endif

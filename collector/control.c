@@ -181,7 +181,7 @@ static uint64_t thread_cpu_ns(void)
 }
 int m6_image_drain(struct m6_image *i, struct m6_drained *got)
 {
-  *got = (struct m6_drained){.records = 0};
+  *got = (struct m6_drained){0};
   struct m6_control now;
   m6_kernel_poll(i->kernel); /* before the rings: every record that a sample is compared with is there then */
   if (m6_control_read(i, &now) != 0) return -1;

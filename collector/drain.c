@@ -214,7 +214,7 @@ static uint64_t drain_maps(struct m6_capture *c, int dead, uint32_t *fullest)
 
 struct m6_drained m6_capture_drain(struct m6_capture *c, int dead)
 {
-  struct m6_drained d = {0, 0, 0};
+  struct m6_drained d = {0};
   c->rate = m6_clock_rate(c->clock_kind);
   uint32_t used = m6_observe(&m6_segment_header(c->segment)->rings_used);
   if (used > M6_RINGS) used = M6_RINGS;

@@ -6,7 +6,7 @@
 
 #include "../shm/site_option.h"
 
-void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[3], uint32_t sites,
+void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[M6_LEVELS], uint32_t sites,
                        uint64_t now_ns)
 {
   memset(g, 0, sizeof *g);

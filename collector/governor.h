@@ -51,8 +51,8 @@ struct m6_rung {
 enum m6_governor_says { M6_GOVERNOR_STAY, M6_GOVERNOR_DOWN, M6_GOVERNOR_UP, M6_GOVERNOR_END };
 
 struct m6_governor {
-  double budget[3];       /* share, by level */
-  struct m6_rung at, top; /* now; what was asked for, or what can be had of it: it never goes higher */
+  double budget[M6_LEVELS]; /* share, by level */
+  struct m6_rung at, top;   /* now; what was asked for, or what can be had of it: it never goes higher */
   uint64_t start_ns;
   struct m6_spent window[M6_GOVERNOR_SAMPLES];
   uint32_t count, next;
@@ -61,13 +61,13 @@ struct m6_governor {
   uint64_t over_since, under_since;     /* 0: it is not */
   uint64_t last_up;
   uint32_t backoff;
-  uint64_t overs[3]; /* measurements over the budget of their level, by level */
-  double most[3];    /* the highest cost that was measured at each level */
+  uint64_t overs[M6_LEVELS]; /* measurements over the budget of their level, by level */
+  double most[M6_LEVELS];    /* the highest cost that was measured at each level */
   uint64_t steps_total;
   struct m6_snap_step steps[M6_SNAP_STEPS]; /* a ring: the last of them */
 };
 
-void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[3], uint32_t sites,
+void m6_governor_begin(struct m6_governor *g, enum m6_level level, const double budget[M6_LEVELS], uint32_t sites,
                        uint64_t now_ns);
 /* What was spent until now: measures over the window, decides. `at` has changed when it says DOWN or UP. */
 enum m6_governor_says m6_governor_look(struct m6_governor *g, const struct m6_spent *spent);

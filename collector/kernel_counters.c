@@ -10,6 +10,7 @@
 
 #include "../shm/clock.h"
 #include "kernel_counters_parts.h"
+#include "kernel_proc.h"
 #include "kernel_seed.h"
 #include "kernel_table.h"
 #include "kernel_tasks.h"
@@ -258,7 +259,8 @@ static void convert(const struct m6_counters_inside *in, const struct m6_counter
   t->off_by[cause] += e->later_off_ns;
   uint64_t more = now > e->since_ns ? now - e->since_ns : 0;
   /* No event yet: it has been all the time what it is now. */
-  if (state == M6_COUNTERS_SEEDED) state = m6_seed_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
+  if (state == M6_COUNTERS_SEEDED)
+    state = m6_proc_thread_state(t->tgid, t->tid) == 'R' ? M6_COUNTERS_ON : M6_COUNTERS_OFF;
   if (state == M6_COUNTERS_ON) t->on_ns += more;
   if (state == M6_COUNTERS_WAITING) t->wait_ns += more;
   if (state == M6_COUNTERS_OFF) { /* now there is time for what a wait was longer than there was */

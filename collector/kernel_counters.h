@@ -37,9 +37,9 @@ struct m6_counters_options {
   unsigned count;     /* 1 .. M6_COUNTERS_TARGETS */
   int syscalls;       /* count syscalls, too */
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
-  int
-    wakeups; /* 1: see each wake-up even where the kernel keeps the wait for a CPU itself: then a thread that was woken and has not
-                       * run yet is waiting already, and not off until it runs; each costs as much as a switch */
+  /* 1: see each wake-up even where the kernel keeps the wait for a CPU itself: then a thread that was woken and has not run yet is
+   * waiting already, and not off until it runs; each costs as much as a switch. */
+  int wakeups;
   enum m6_frames_by frames;
   int frames_pmu;          /* 1: by perf events even where a uprobe_multi link would do */
   const char *shim;        /* M6_FRAMES_SHIM: the file; NULL: the one that the process has mapped */
@@ -91,8 +91,8 @@ struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t t
  * /proc, some 0.1 ms a thread. They may run beside m6_counters_frames, and beside nothing else of this handle.
  * Of system calls alone: those that are entered and return while they are attached are counted. */
 void m6_counters_calls_stop(struct m6_counters *c);
-int m6_counters_calls_resume(struct m6_counters *c,
-                             struct m6_fault *fault); /* 0, or an errno and the fault: stopped then */
+/* 0, or an errno and the fault: stopped then. */
+int m6_counters_calls_resume(struct m6_counters *c, struct m6_fault *fault);
 /* Of all of it. Reads bring what there was at the pause, until it is resumed: 0, or an errno and the fault, and it rests on. Then the books
  * go on from where they were: what a thread ran, waited and was off meanwhile is in its times, off without a cause unless it slept
  * through; its switches, faults and migrations are in its counts; its calls and latencies are not. A thread that ended meanwhile ended

@@ -13,6 +13,7 @@
 
 #include "../shm/clock.h"
 #include "kernel_counters_parts.h"
+#include "kernel_proc.h"
 #include "kernel_seed.h"
 #include "kernel_table.h"
 #include "kernel_tasks.h"
@@ -92,7 +93,7 @@ static void end(struct m6_counters_thread *e, uint64_t paused)
 }
 
 /* Counts go on from what the thread has now. How often it has migrated user space cannot read: as it was. */
-static void take_counts(struct m6_counters_inside *in, struct m6_counters_thread *e, const struct m6_seed_reading *r)
+static void take_counts(struct m6_counters_inside *in, struct m6_counters_thread *e, const struct m6_proc_thread *r)
 {
   in->unseen_slices += r->counted[M6_SLICES] - e->last[M6_SLICES];
   for (int i = 0; i < M6_READINGS; i++)
@@ -105,7 +106,7 @@ static void take_counts(struct m6_counters_inside *in, struct m6_counters_thread
 
 /* Another thread has that tid now, all of whose life is in the gap: the next owner counts on. */
 static void begin_life(struct m6_counters_inside *in, struct m6_counters_thread *e, const struct m6_task *task,
-                       const struct m6_seed_reading *r, uint64_t now)
+                       const struct m6_proc_thread *r, uint64_t now)
 {
   for (int i = 0; i < M6_READINGS; i++) e->base[i] -= e->last[i];
   memset(e->last, 0, sizeof e->last);
@@ -120,7 +121,7 @@ static void begin_life(struct m6_counters_inside *in, struct m6_counters_thread 
   take_counts(in, e, r);
 }
 
-static int is_same(const struct m6_seed_reading *a, const struct m6_seed_reading *b)
+static int is_same(const struct m6_proc_thread *a, const struct m6_proc_thread *b)
 {
   return a->state == b->state && a->run_ns == b->run_ns && memcmp(a->counted, b->counted, sizeof a->counted) == 0;
 }
@@ -128,11 +129,11 @@ static int is_same(const struct m6_seed_reading *a, const struct m6_seed_reading
 /* A thread that was there at the pause and is now. One that slept all the time sleeps on. One that is off its CPU has exact readings: they
  * divide the gap. One that is on it is known as of the last tick: its next switch divides all since its last one. */
 static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, pid_t tgid,
-                  const struct m6_seed_reading *r)
+                  const struct m6_proc_thread *r)
 {
-  struct m6_seed_reading again;
+  struct m6_proc_thread again;
   uint64_t off = known_off(e, in->paused_ns), now = m6_monotonic_ns();
-  int is_off = r->state != 'R' && m6_seed_read(tgid, (pid_t)e->here, &again) && is_same(r, &again);
+  int is_off = r->state != 'R' && m6_proc_thread_read(tgid, (pid_t)e->here, &again) && is_same(r, &again);
   if (is_off && (e->state == M6_COUNTERS_OFF || e->state == M6_COUNTERS_SEEDED) &&
       r->counted[M6_SLICES] == e->last[M6_SLICES] && r->counted[M6_VOLUNTARY] == e->last[M6_VOLUNTARY] &&
       r->counted[M6_INVOLUNTARY] == e->last[M6_INVOLUNTARY])
@@ -141,7 +142,7 @@ static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, p
   if (is_off) {
     close_span(e, now, on, wait, off);
     e->last_run_ns = r->run_ns;
-    e->cause = m6_seed_cause(tgid, (pid_t)e->here);
+    e->cause = m6_proc_thread_cause(tgid, (pid_t)e->here);
     take_counts(in, e, r);
     if (r->state == 'Z' || r->state == 'X') e->state = M6_COUNTERS_ENDED;
     return;
@@ -165,8 +166,8 @@ static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, p
  * and has had an event has begun but once. */
 static void forward(struct m6_counters_inside *in, struct m6_counters_thread *e, pid_t tgid, const struct m6_task *task)
 {
-  struct m6_seed_reading r;
-  if (!m6_seed_read(tgid, (pid_t)task->here, &r)) {
+  struct m6_proc_thread r;
+  if (!m6_proc_thread_read(tgid, (pid_t)task->here, &r)) {
     if (e->state != M6_COUNTERS_ENDED) end(e, in->paused_ns);
     return;
   }

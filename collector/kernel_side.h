@@ -20,7 +20,7 @@
  *   kernel_side_seconds.c  what was counted to the capture's seconds
  *   kernel_side_view.c     all of it into a snapshot
  * Every function takes NULL for a session without a kernel side. One thread but for opening, detaching and attaching, which are inside.
- * Callers: control.c, outlets.c, attach.c, run.c, frame_session.c.
+ * Callers: control.c, outlets.c, attach.c, run.c, session.c (the level), modules.c, frame_session.c.
  */
 #ifndef M6_KERNEL_SIDE_H
 #define M6_KERNEL_SIDE_H

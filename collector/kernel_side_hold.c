@@ -9,6 +9,7 @@
 
 #include "kernel_side.h"
 #include "say.h"
+#include "stats_words.h"
 
 static void *change(void *arg)
 {
@@ -55,7 +56,6 @@ static void begin(struct m6_kernel_side *k, uint32_t level)
 
 void m6_kernel_settled(struct m6_kernel_side *k, int wait)
 {
-  static const char *const levels[] = {"memory", "lite", "full"};
   struct m6_kernel_change *x = &k->change;
   char why[700];
   if (!x->running || (!wait && !m6_observe(&x->done))) return;
@@ -64,7 +64,8 @@ void m6_kernel_settled(struct m6_kernel_side *k, int wait)
   if (x->err == ESRCH) { /* it has ended, and so does the session */
     if (k->held == M6_LEVEL_MEMORY) rest(k);
   } else if (x->err) {
-    m6_say(M6_VERBOSE, "level %s does not come back: %s", levels[x->to], m6_fault_text(&x->fault, why, sizeof why));
+    m6_say(M6_VERBOSE, "level %s does not come back: %s", m6_level_name(x->to),
+           m6_fault_text(&x->fault, why, sizeof why));
     m6_kernel_refuse(k, M6_KERNEL_PART_COUNTERS, &x->fault);
     k->most = k->held;
     if (k->held == M6_LEVEL_MEMORY) rest(k);

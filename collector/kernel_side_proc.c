@@ -2,7 +2,7 @@
  *
  * A thread that is first seen while we look counts from then on, one that began meanwhile from its beginning; what it does
  * between the last look and its end is missing. What was counted stays, also when its number goes to another thread. On-CPU and run-queue time are schedstat's, switches status's, faults stat's.
- * Memory is O(threads that were ever seen), at most M6_COUNTERS_THREADS of them. Reads /proc; calls nothing else.
+ * Memory is O(threads that were ever seen), at most M6_COUNTERS_THREADS of them. Calls kernel_proc.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "../shm/clock.h"
+#include "kernel_proc.h"
 #include "kernel_side.h"
 
 struct base { /* beside its row: the readings when it was first seen, less what earlier threads of its number did */
-  uint64_t first_ns, on, wait, slices, counted[M6_READINGS];
+  uint64_t first_ns, on, wait, counted[M6_READINGS];
   uint64_t last_on; /* of the last look: less, and it is another thread */
 };
 struct m6_proc_threads {
@@ -47,32 +48,14 @@ const struct m6_thread_counters *m6_proc_threads_rows(const struct m6_proc_threa
   return p->rows;
 }
 
-static int slurp(char *out, size_t size, pid_t pid, pid_t tid, const char *file)
-{
-  char path[80];
-  snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
-  FILE *f = fopen(path, "re");
-  if (f == NULL) return 0;
-  size_t n = fread(out, 1, size - 1, f);
-  out[n] = 0;
-  fclose(f);
-  return n > 0;
-}
-
 static int take(pid_t pid, pid_t tid, struct base *b)
 {
-  char text[4096], *at;
-  unsigned long long v[3];
+  struct m6_proc_thread r;
   memset(b, 0, sizeof *b);
-  if (!slurp(text, sizeof text, pid, tid, "schedstat") || sscanf(text, "%llu %llu %llu", &v[0], &v[1], &v[2]) != 3)
-    return 0;
-  b->on = v[0], b->wait = v[1], b->slices = b->counted[M6_SLICES] = v[2];
-  if (slurp(text, sizeof text, pid, tid, "stat") && (at = strrchr(text, ')')) != NULL &&
-      sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &v[0], &v[1]) == 2)
-    b->counted[M6_MINOR] = v[0], b->counted[M6_MAJOR] = v[1];
-  if (slurp(text, sizeof text, pid, tid, "status") && (at = strstr(text, "\nvoluntary_ctxt_switches:")) != NULL &&
-      sscanf(at, " voluntary_ctxt_switches: %llu nonvoluntary_ctxt_switches: %llu", &v[0], &v[1]) == 2)
-    b->counted[M6_VOLUNTARY] = v[0], b->counted[M6_INVOLUNTARY] = v[1];
+  if (!m6_proc_thread_read(pid, tid, &r) || !r.timed) return 0;
+  b->on = r.run_ns;
+  b->wait = r.delay_ns;
+  memcpy(b->counted, r.counted, sizeof b->counted);
   b->first_ns = m6_monotonic_ns();
   return 1;
 }

@@ -61,20 +61,22 @@ static int equal_but_spaces(const char *a, const char *b)
   }
 }
 
-enum m6_symbol_grade m6_symbol_matches(const char *name, const char *wanted)
+enum grade { NO, BASE, DEMANGLED, EXACT };
+
+/* How well does this name of a file answer to what the user wrote? */
+static enum grade matches(const char *name, const char *wanted)
 {
   size_t length = strcspn(name, "@"); /* memcpy@@GLIBC_2.14 */
-  if (length && strlen(wanted) == length && memcmp(name, wanted, length) == 0) return M6_SYMBOL_EXACT;
+  if (length && strlen(wanted) == length && memcmp(name, wanted, length) == 0) return EXACT;
   char text[4096];
-  if (!m6_symbol_demangle(name, text, sizeof text)) return M6_SYMBOL_NO;
-  if (equal_but_spaces(text, wanted)) return M6_SYMBOL_DEMANGLED;
+  if (!m6_symbol_demangle(name, text, sizeof text)) return NO;
+  if (equal_but_spaces(text, wanted)) return DEMANGLED;
   cut_parameters(text);
-  if (equal_but_spaces(text, wanted)) return M6_SYMBOL_BASE;
+  if (equal_but_spaces(text, wanted)) return BASE;
   /* A template's instance is spelt with its result: "void sum<int>". */
   size_t have = strlen(text), want = strlen(wanted);
-  if (want && have > want + 1 && text[have - want - 1] == ' ' && strcmp(text + have - want, wanted) == 0)
-    return M6_SYMBOL_BASE;
-  return M6_SYMBOL_NO;
+  if (want && have > want + 1 && text[have - want - 1] == ' ' && strcmp(text + have - want, wanted) == 0) return BASE;
+  return NO;
 }
 
 /* ---- one file --------------------------------------------------------------------------------------------------- */
@@ -184,15 +186,15 @@ int m6_symbol_find(const char *path, const char *name, struct m6_symbol *out, in
   AUTO_FILE f;
   int err = file_open(&f, path), found = 0;
   if (err) return -err;
-  enum m6_symbol_grade best = M6_SYMBOL_BASE;
+  enum grade best = BASE;
   int count = dwfl_module_getsymtab(f.module);
   for (int i = 0; i < count; i++) {
     GElf_Sym symbol;
     uint64_t offset;
     const char *have = function_name(&f, i, &symbol, &offset);
     if (!have) continue;
-    enum m6_symbol_grade grade = m6_symbol_matches(have, name);
-    if (grade < best || grade == M6_SYMBOL_NO) continue;
+    enum grade grade = matches(have, name);
+    if (grade < best || grade == NO) continue;
     if (grade > best) found = 0;
     best = grade;
     int known = 0;

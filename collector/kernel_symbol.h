@@ -17,8 +17,6 @@ struct m6_symbol {
   int indirect;    /* an IFUNC's resolver, which runs once: not the function that runs */
 };
 
-enum m6_symbol_grade { M6_SYMBOL_NO, M6_SYMBOL_BASE, M6_SYMBOL_DEMANGLED, M6_SYMBOL_EXACT };
-
 /* Writes up to `max` functions that `name` fits best (exactly, else demangled with parameters, else without), one for each
  * address, and gives how many there are; 0: none; negative: -errno, ENOEXEC when it is no ELF file that runs. */
 int m6_symbol_find(const char *path, const char *name, struct m6_symbol *out, int max);
@@ -27,7 +25,5 @@ int m6_symbol_find(const char *path, const char *name, struct m6_symbol *out, in
 int m6_symbol_at(const char *path, uint64_t offset, struct m6_symbol *out);
 /* 1 and the readable form in out, or 0: no C++ name, or no C++ runtime. */
 int m6_symbol_demangle(const char *name, char *out, size_t size);
-/* How well does this name of a file answer to what the user wrote? */
-enum m6_symbol_grade m6_symbol_matches(const char *name, const char *wanted);
 
 #endif

@@ -10,6 +10,7 @@
 #include "budgets.h"
 #include "../shm/site_option.h"
 #include "session.h"
+#include "stats_words.h"
 
 const char *argp_program_version = "mach6-collector " MACH6_VERSION;
 
@@ -92,16 +93,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                  M6_SESSION_TTL_S, arg);
     o->ttl_s = (unsigned)n;
     return 0;
-  case KEY_LEVEL: {
-    static const char *const levels[] = {"memory", "lite", "full"};
-    for (unsigned i = 0; i < 3; i++)
-      if (strcmp(arg, levels[i]) == 0) {
+  case KEY_LEVEL:
+    for (uint32_t i = 0; i < M6_LEVELS; i++)
+      if (strcmp(arg, m6_level_name(i)) == 0) {
         o->level = i;
         return 0;
       }
     argp_error(state, "--level wants memory, lite or full, not '%s'", arg);
     return 0;
-  }
   case KEY_FINAL:
   case KEY_END:
   case KEY_READY:

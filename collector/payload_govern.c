@@ -48,7 +48,7 @@ json_t *m6_payload_governor(const struct m6_snapshot *s)
                                            "budget", m6_json_real(t->budget)));
   }
   json_t *held = json_object();
-  for (uint32_t l = 0; l < 3; l++) json_object_set_new(held, m6_level_name(l), m6_json_seconds(g->held_ns[l]));
+  for (uint32_t l = 0; l < M6_LEVELS; l++) json_object_set_new(held, m6_level_name(l), m6_json_seconds(g->held_ns[l]));
   return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "level", m6_level_name(g->level), "interval",
                    (int)g->interval, "held_s", held, "cost", m6_json_real(g->cost), "cost_shim",
                    m6_json_real(g->cost_shim), "cost_kernel", m6_json_real(g->cost_kernel), "cost_collector",

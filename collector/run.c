@@ -258,11 +258,11 @@ static void follow(struct run *r)
 
 static struct m6_drained poll_images(struct run *r, int beat, int look)
 {
-  struct m6_drained all = {0, 0, 0};
+  struct m6_drained all = {0};
   int died = 0;
   for (size_t n = 0; n < r->count; n++) {
     struct m6_image *i = r->images[n];
-    struct m6_drained got = {0, 0, 0};
+    struct m6_drained got = {0};
     if (i->segment == NULL || i->settled) continue;
     if (look) m6_image_alive(i);
     else m6_image_running(i);

@@ -173,7 +173,7 @@ void m6_session_run(struct m6_session *s)
   happened(s, M6_EVENT_ON, m6_monotonic_ns());
   for (;;) {
     uint64_t now = m6_monotonic_ns();
-    struct m6_drained got = {0, 0, 0};
+    struct m6_drained got = {0};
     struct m6_due d = {now, due(now, &beat_ns, M6_HEARTBEAT_MS * 500000ull) /* twice as often as promised */,
                        due(now, &look_ns, M6_LOOK_MS * 1000000ull)};
     uint32_t interval = s->o->bounds.governor.at.interval;

@@ -23,9 +23,9 @@
 #define M6_POLL_MIN_MS 2
 #define M6_POLL_BUSY_MS 5 /* while something is waited for */
 #define M6_POLL_MAX_MS 30 /* twice as long where the governor says so */
-#define M6_POLL_SITES_MS                                                                                               \
-  10 /* with sites, where the place for stacks is small; longer with M6_POLL_SITES_BYTES and more */
-#define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2) /* between two samples, for each M6_POLL_SITES_MS */
+/* With sites, whose stacks have little room: so long for each M6_POLL_SITES_BYTES between two samples, and no less. */
+#define M6_POLL_SITES_MS 10
+#define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2)
 /* When every allocation is a sample a ring is full in a quarter of a millisecond: no sleep while there are records, and M6_WAIT_BRIEF while
  * there are none. */
 #define M6_PUBLISH_MS 500

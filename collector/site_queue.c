@@ -94,10 +94,7 @@ void m6_site_queue_done(struct m6_site_queue *q)
 static uint64_t hash_of(const uint64_t *word, uint32_t words)
 {
   uint64_t hash = words;
-  for (uint32_t i = 0; i < words; i++) {
-    hash = (hash ^ word[i]) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 29;
-  }
+  for (uint32_t i = 0; i < words; i++) hash = m6_site_mix(hash, word[i]);
   return hash;
 }
 

@@ -6,7 +6,7 @@
  * stacks have the same. For that it has to know which pages are code; until it does, and in programs that make code, all stays.
  *
  * Promise: memory is bounded, and of the larger kind of queue there is one that is touched in advance: a page's first touch takes as long as
- * ten records. Stacks are as foreign as what they were copied from. One thread. Caller: site_side.c.
+ * ten records. Stacks are as foreign as what they were copied from. One thread. Callers: site_side.c; outlets.c, of the memory.
  */
 #ifndef M6_SITE_QUEUE_H
 #define M6_SITE_QUEUE_H
@@ -57,6 +57,12 @@ void m6_site_queue_stack(struct m6_site_queue *q, struct m6_site_queued *to, con
 static inline struct m6_site_queued *m6_site_queue_next(struct m6_site_queue *q) { return &q->list[q->first]; }
 void m6_site_queue_done(struct m6_site_queue *q); /* with the next one */
 
+/* One more word into a hash. */
+static inline uint64_t m6_site_mix(uint64_t hash, uint64_t word)
+{
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 29;
+}
 uint64_t m6_site_queue_hash(const struct m6_site_queue *q, const struct m6_site_queued *of);
 /* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. `to`: M6_SITE_STACK_BYTES. */
 int m6_site_queue_unpack(const struct m6_site_queue *q, const struct m6_site_queued *of, uint64_t *to,

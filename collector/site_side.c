@@ -272,12 +272,6 @@ static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint
   return m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t v)
-{
-  hash = (hash ^ v) * 0x9e3779b97f4a7c15ull;
-  return hash ^ hash >> 29;
-}
-
 /* The queued sample's stack: its number, and the code of its innermost calls. 0: none. */
 static uint32_t stack_of(struct m6_site_side *s, const struct m6_site_queued *q, uint64_t *code)
 {
@@ -306,7 +300,7 @@ static uint32_t stack_of(struct m6_site_side *s, const struct m6_site_queued *q,
   while (first < n && place[first].file == place[0].file) first++; /* the shim */
   if (first == n) return 0;
   for (uint32_t i = first; i < n && i < first + M6_SITE_DEPTH; i++)
-    *code = mix(mix(*code, (uintptr_t)place[i].file), place[i].offset + 1);
+    *code = m6_site_mix(m6_site_mix(*code, (uintptr_t)place[i].file), place[i].offset + 1);
   int fresh;
   uint32_t number = m6_site_stacks_keep(&s->stacks, place + first, n - first, &fresh);
   struct m6_site_stacked *k = s->stacks.list[number];
@@ -470,11 +464,6 @@ struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s, const struct m6
   return which == &s->sites ? &s->shown_sites : &s->shown_maps;
 }
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s) { return s->counts; }
-uint32_t m6_site_side_stack_count(const struct m6_site_side *s) { return s->stacks.count; }
-const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack)
-{
-  return s->stacks.list[stack];
-}
 
 void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *, const struct m6_sym_module *), void *arg)
 {

@@ -7,7 +7,8 @@
  *
  * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever lies there now.
  * The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks, M6_SITE_QUEUE_BYTES on their way.
- * Every function takes NULL for an image whose sites nobody asked for. One thread. Callers: control.c, outlets.c.
+ * Every function takes NULL for an image whose sites nobody asked for. One thread. Callers: control.c, outlets.c, outlets_dump.c,
+ * site_publish.c, modules.c, run.c, attach.c.
  */
 #ifndef M6_SITE_SIDE_H
 #define M6_SITE_SIDE_H
@@ -55,8 +56,6 @@ void m6_site_side_forget_rows(struct m6_site_side *s);
 struct m6_site_shown *m6_site_side_shown(struct m6_site_side *s,
                                          const struct m6_sites *which); /* of the one or the other */
 struct m6_site_counts m6_site_side_counts(const struct m6_site_side *s);
-uint32_t m6_site_side_stack_count(const struct m6_site_side *s);
-const struct m6_site_stacked *m6_site_side_stack(const struct m6_site_side *s, uint32_t stack);
 /* The files that stacks led through. */
 void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *arg, const struct m6_sym_module *m),
                           void *arg);

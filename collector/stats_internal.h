@@ -111,8 +111,8 @@ double m6_snap_in_present(const struct m6_snapshot *s) M6_HIDDEN;
 json_t *m6_payload_node(const mach6_node *n) M6_HIDDEN;
 json_t *m6_payload_node_alone(const mach6_node *n) M6_HIDDEN; /* without children: `nodes_below` says how many */
 json_t *m6_payload_report(const mach6_stats *s, int with_frames) M6_HIDDEN;
-json_t *m6_payload_head(
-  const mach6_stats *s) M6_HIDDEN; /* that without what may be long: the tree, sites, the kernel's side */
+/* That without what may be long: the tree, sites, the kernel's side. */
+json_t *m6_payload_head(const mach6_stats *s) M6_HIDDEN;
 /* payload_govern.c: what bounds a session */
 json_t *m6_payload_budgets(const struct m6_snap_budget *rows, uint32_t count) M6_HIDDEN;
 json_t *m6_payload_governor(const struct m6_snapshot *s) M6_HIDDEN;

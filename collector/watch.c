@@ -62,7 +62,7 @@ void m6_watch_add(struct m6_watch *w, int fd)
   struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
   epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e);
 }
-void m6_watch_drop(struct m6_watch *w, int fd) { epoll_ctl(w->epoll, EPOLL_CTL_DEL, fd, NULL); }
+static void drop(struct m6_watch *w, int fd) { epoll_ctl(w->epoll, EPOLL_CTL_DEL, fd, NULL); }
 
 static void take_signal(struct m6_watch *w, struct m6_woken *woken)
 {
@@ -80,7 +80,7 @@ static void take_end(struct m6_watch *w, struct m6_woken *woken)
     memcpy(&w->ending, got, sizeof w->ending);
     w->ending_known = 1;
   }
-  m6_watch_drop(w, w->end);
+  drop(w, w->end);
 }
 
 struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
@@ -99,7 +99,7 @@ struct m6_woken m6_watch_wait(struct m6_watch *w, int ms)
     } else if (fd == w->command) {
       woken.called = 1;
     } else {
-      m6_watch_drop(w, fd); /* a process ended: told once */
+      drop(w, fd); /* a process ended: told once */
     }
   }
   return woken;

@@ -26,7 +26,6 @@ int m6_watch_open(struct m6_watch *w, int end_fd, int in_run);
 void m6_watch_close(struct m6_watch *w);
 /* Wakes when fd becomes readable (a pidfd). Closing the fd removes it. */
 void m6_watch_add(struct m6_watch *w, int fd);
-void m6_watch_drop(struct m6_watch *w, int fd);
 #define M6_WAIT_BRIEF (-2) /* some tenths of a millisecond */
 struct m6_woken m6_watch_wait(struct m6_watch *w, int ms);
 

@@ -36,6 +36,7 @@
 enum m6_state { M6_INERT = 0, M6_COLLECTING = 1, M6_ENDED = 2 };
 enum m6_want { M6_WANT_NOTHING = 0, M6_WANT_ON = 1, M6_WANT_OFF = 2 };
 enum m6_level { M6_LEVEL_MEMORY = 0, M6_LEVEL_LITE = 1, M6_LEVEL_FULL = 2 };
+#define M6_LEVELS 3u
 enum m6_clock { M6_CLOCK_MONOTONIC = 0, M6_CLOCK_TSC = 1 };
 enum m6_end {
   M6_END_NONE = 0,

@@ -6,11 +6,13 @@
 
 #include <stdint.h>
 
+#include "layout.h"
+
 /* ---- budgets ------------------------------------------------------------------------------------------------------ */
 
 #define M6_SNAP_BUDGETS 48
-#define M6_BUDGET_ELSEWHERE                                                                                            \
-  UINT64_MAX /* used: what another process uses (the dashboard, an analysis), which shows it itself */
+/* In `used`: another process uses it (the dashboard, an analysis), and shows it itself. */
+#define M6_BUDGET_ELSEWHERE UINT64_MAX
 enum m6_unit {
   M6_UNIT_COUNT,
   M6_UNIT_BYTES,
@@ -73,7 +75,7 @@ struct m6_snap_govern {
   uint32_t budget_count, step_count, link_count, sessions_wanted; /* sessions_wanted: of the chain; 1 = no chain */
   uint64_t steps_total;                                           /* step_count are the last of them */
   uint32_t level, interval;                                       /* now */
-  uint64_t held_ns[3];                                            /* time at each level, by enum m6_level */
+  uint64_t held_ns[M6_LEVELS];                                    /* time at each level, by enum m6_level */
   double cost, budget; /* the last measured share, and the level's; NaN when not measured yet */
   double cost_shim, cost_kernel, cost_collector; /* the parts of `cost` */
   struct m6_snap_heap heap;

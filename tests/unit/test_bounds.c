@@ -1,4 +1,4 @@
-/* links: collector/bounds.c collector/budgets.c collector/governor.c collector/books.c collector/verdict.c collector/tree.c collector/reservoir.c collector/histogram.c -lm */
+/* links: collector/bounds.c collector/budgets.c collector/governor.c collector/stats_words.c collector/books.c collector/verdict.c collector/tree.c collector/reservoir.c collector/histogram.c -lm */
 /* sanitizers: address */
 /* test_bounds - what a session uses of each budget, and how often it was overrun, row by row and by name, from what the capture knows; and
  * that the governor's word reaches the segment. Captures are made by hand, time is injected. */

@@ -1,4 +1,4 @@
-/* links: collector/kernel_side_proc.c -lpthread */
+/* links: collector/kernel_side_proc.c collector/kernel_proc.c collector/kernel_causes.c -lpthread */
 /* test_proc_threads - threads from /proc: what was counted stays, and never goes back, also when a thread's number goes to another one. That
  * takes a pid namespace of one's own, in which the next number can be said. */
 #include <pthread.h>

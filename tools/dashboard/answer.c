@@ -116,11 +116,13 @@ void answer_with(struct lws *wsi, int code, const char *text)
 
 void answer_full(int fd)
 {
-  static const char full[] =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 75\r\nConnection: close\r\n"
-    "Retry-After: 1\r\n\r\nmach6 dashboard: as many requests are in flight as there may be: try again\n";
-  char waste[4096];
-  send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  static const char text[] = "mach6 dashboard: as many requests are in flight as there may be: try again\n";
+  char full[512], waste[4096];
+  int n = snprintf(full, sizeof full,
+                   "HTTP/1.1 503 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n"
+                   "Retry-After: 1\r\n\r\n%s",
+                   phrase(503), sizeof text - 1, text);
+  send(fd, full, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
   shutdown(fd, SHUT_WR);
   while (recv(fd, waste, sizeof waste, MSG_DONTWAIT) > 0) {
   } /* what is unread when it is closed would take the answer back */

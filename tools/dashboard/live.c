@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../collector/budgets.h"
 #include "../../collector/stats_internal.h"
 #include "../../collector/stats_targets.h"
 #include "../../shm/clock.h"
@@ -10,7 +11,6 @@
 #include "../mach6/tool.h"
 #include "dashboard.h"
 
-#define LIVE 4          /* as many as there are pages */
 #define AGAIN_MS 1000   /* between two looks for a session where there is none */
 #define LEAST_PART 512u /* then nothing of what can be cut is left */
 
@@ -22,13 +22,12 @@ struct live {
   char *text; /* the last stats, as JSON */
   char trouble[1024];
 };
-static struct live all[LIVE];
-_Static_assert(LIVE >= M6_DASHBOARD_CLIENTS, "each page may watch another target");
+static struct live all[M6_DASHBOARD_CLIENTS]; /* each page may watch another target */
 
 struct live *live_take(pid_t pid)
 {
   struct live *l = NULL;
-  for (int i = 0; i < LIVE; i++) {
+  for (int i = 0; i < M6_DASHBOARD_CLIENTS; i++) {
     if (all[i].watchers && all[i].pid == pid) return all[i].watchers++, &all[i];
     if (!all[i].watchers) l = &all[i];
   }
@@ -52,7 +51,8 @@ void live_drop(struct live *l)
 static uint64_t dump_bytes(const struct m6_snapshot *n)
 {
   for (uint32_t i = 0; i < n->govern.budget_count; i++)
-    if (!strcmp(n->govern.budgets[i].name, "dump.bytes") && n->govern.budgets[i].cap < M6_DUMP_BYTES)
+    if (!strcmp(n->govern.budgets[i].name, m6_budget_rows[M6_BUDGET_DUMP].name) &&
+        n->govern.budgets[i].cap < M6_DUMP_BYTES)
       return n->govern.budgets[i].cap;
   return M6_DUMP_BYTES;
 }
@@ -115,7 +115,7 @@ static void look(struct live *l, uint64_t now)
 
 void live_tick(uint64_t now)
 {
-  for (int i = 0; i < LIVE; i++) {
+  for (int i = 0; i < M6_DASHBOARD_CLIENTS; i++) {
     struct live *l = &all[i];
     int idle = !l->stats || mach6_stats_ended(l->stats);
     if (!l->watchers || (idle && l->looked_ns && now < l->looked_ns + AGAIN_MS * 1000000ull)) continue;

@@ -94,7 +94,7 @@ static void say_end(const struct options *o, int by_time)
       const char *name;
     } units[M6_UNITS] = {[M6_UNIT_COUNT] = {1, ""}, [M6_UNIT_BYTES] = {1048576, " MiB"}, [M6_UNIT_MS] = {1000, " s"}};
     double unit = units[rows[i].unit].unit;
-    if (i == M6_BUDGET_DASHBOARD_TTL - M6_BUDGET_DASHBOARD_CLIENTS) continue; /* that is how it ended */
+    if (!strcmp(rows[i].name, m6_budget_rows[M6_BUDGET_DASHBOARD_TTL].name)) continue; /* that is how it ended */
     n += snprintf(line + n, sizeof line - (size_t)n, "; %s %.4g of %.4g%s", strchr(rows[i].name, '.') + 1,
                   (double)rows[i].used / unit, (double)rows[i].cap / unit, units[rows[i].unit].name);
     if (rows[i].overruns && (size_t)n < sizeof line)

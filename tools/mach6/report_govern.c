@@ -57,7 +57,7 @@ static void held(const struct page *p, const struct m6_snap_govern *g)
   char line[256];
   size_t at = 0;
   unsigned levels = 0;
-  for (uint32_t l = 3; l-- > 0;) {
+  for (uint32_t l = M6_LEVELS; l-- > 0;) {
     if (g->held_ns[l] == 0) continue;
     at += (size_t)snprintf(line + at, sizeof line - at, "%s %s for %s", levels++ ? "," : "Level", m6_level_name(l),
                            t_time(p, (double)g->held_ns[l] / 1e9));

@@ -79,7 +79,7 @@ static void missing(const struct page *p, const struct m6_snapshot *s)
 static double held(const struct m6_snapshot *s, uint32_t level, double *all)
 {
   double part = *all = 0;
-  for (uint32_t l = 0; l < 3; l++) {
+  for (uint32_t l = 0; l < M6_LEVELS; l++) {
     *all += (double)s->govern.held_ns[l] / 1e9;
     if (l >= level) part += (double)s->govern.held_ns[l] / 1e9;
   }

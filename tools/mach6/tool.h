@@ -7,7 +7,7 @@
  *              formats; compare.c, compare_runs.c and rank.c the statistics behind diff and diff_runs.c
  *   explain.c  why a process cannot be captured or shown; ps_words.c what a list says of one; reach.c speaks to its collector
  *   doctor.c probe.c  commands on the kernel side; doctor_probes.c has what doctor tries
- *   report.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
+ *   report.c report_*.c tree.c picture.c  a snapshot for people; text.c writes numbers, labels and colours
  *   analyze.c  a command on dumps, helped by analysis.c: summary.c (a snapshot in few bytes) and answer.c (asks a command)
  * May use the library for inspectors (collector/stats*.h) and shm/; knows no code of the shim or the collector.
  */
