@@ -123,12 +123,12 @@ static void line(const struct page *p, const struct compare_row *r)
   char *path = r->b ? node_path(r->b) : NULL;
   const char *a = t_time(p, r->p50_a), *b = t_time(p, r->p50_b);
   fputs("  ", p->to);
-  t_label(p, path ? path : "present to present", diff_name_columns(p));
+  diff_name(p, path ? path : "between presents");
   free(path);
   fprintf(p->to, " %*s%s %*s%s", 8 - t_columns(p, a), "", a, 8 - t_columns(p, b), "", b);
   if (!r->tested) fprintf(p->to, "  too few to tell\n");
   else
-    fprintf(p->to, "  %s%8s%s  (%s .. %s)  p %s\n", r->changed ? ink(p, r->rank.ratio > 1 ? INK_BAD : INK_GOOD) : "",
+    fprintf(p->to, "  %s%8s%s  (%s .. %s)  %s\n", r->changed ? ink(p, r->rank.ratio > 1 ? INK_BAD : INK_GOOD) : "",
             percent(r->rank.ratio), r->changed ? NO_INK(p) : "", percent(r->rank.low), percent(r->rank.high),
             likelihood(r->p_all));
 }

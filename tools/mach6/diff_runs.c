@@ -112,17 +112,28 @@ static void about(const struct page *p, const char *which, const struct side *s)
   }
 }
 
-int diff_name_columns(const struct page *p) { return p->width >= 105 ? 40 : p->width > 83 ? p->width - 65 : 18; }
+int diff_name_columns(const struct page *p) { return p->width >= 103 ? 40 : p->width > 79 ? p->width - 63 : 16; }
+
+void diff_name(const struct page *p, const char *path)
+{
+  const char *mark = p->utf8 ? "…/" : "../", *from = path, *slash;
+  int columns = diff_name_columns(p), less = t_columns(p, mark);
+  if (t_columns(p, path) > columns)
+    while (t_columns(p, from) > columns - less && (slash = strchr(from, '/')) != NULL) from = slash + 1;
+  if (from == path) less = 0;
+  else fputs(mark, p->to);
+  t_label(p, from, columns - less);
+}
 
 static void line(const struct page *p, const struct runs_row *r)
 {
   const char *a = t_time(p, r->p50_a), *b = t_time(p, r->p50_b);
   fputs("  ", p->to);
-  t_label(p, r->path ? r->path : "present to present", diff_name_columns(p));
+  diff_name(p, r->path ? r->path : "between presents");
   fprintf(p->to, " %*s%s %*s%s", 8 - t_columns(p, a), "", a, 8 - t_columns(p, b), "", b);
   if (!r->tested) fprintf(p->to, "  in too few runs to tell\n");
   else
-    fprintf(p->to, "  %s%+7.1f %%%s  (%+.1f %% .. %+.1f %%)  p %.4f\n",
+    fprintf(p->to, "  %s%+7.1f %%%s  (%+.1f %% .. %+.1f %%)  %.4f\n",
             r->changed ? ink(p, r->ratio > 1 ? INK_BAD : INK_GOOD) : "", (r->ratio - 1) * 100,
             r->changed ? NO_INK(p) : "", (r->low - 1) * 100, (r->high - 1) * 100, r->p_all);
 }

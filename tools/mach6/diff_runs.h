@@ -7,6 +7,8 @@
 
 /* What the columns of figures leave of a line for a name, in both kinds of comparison. */
 int diff_name_columns(const struct page *p);
+/* A node's path, padded to these columns; where it is too long, without its first labels: the last ones tell it from others. */
+void diff_name(const struct page *p, const char *path);
 
 /* Are these several names? Not when there is a file of just that name. */
 int diff_is_runs(const char *files);
