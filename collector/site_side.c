@@ -408,7 +408,7 @@ static void look_for_ends(struct m6_site_side *s, const struct m6_capture *c, ui
 {
   if (s->counts.unmaps_dropped == s->ends_checked || now - s->checked_ns < CHECK_MS * 1000000ull || !s->pid) return;
   uint64_t missing = s->counts.unmaps_dropped, bytes = s->counts.unmaps_dropped_bytes;
-  struct mapping m = {.s = s, .frame = (uint32_t)c->presents};
+  struct mapping m = {.s = s, .frame = frames_until_now(c)};
   s->checked_ns = now;
   if (m6_map_check(s->ranges, s->pid, m6_clock_read(c->clock_kind), lost, &m)) return;
   s->ends_checked = missing;
