@@ -108,9 +108,10 @@ static int ahead(const struct m6_site_queued *q, uint32_t loads)
 static void look_for_news(struct m6_site_side *s, const struct m6_site_queued *q)
 {
   uint32_t loads = q->flags >> M6_SITE_LOADS_SHIFT;
+  /* The first that says it: whether its dlopens were before the mappings were read is not known. */
   if (!s->loads_told && (q->what == M6_SITE_BORN || q->what == M6_SITE_MAPPED)) {
     s->loads_told = 1;
-    s->known_loads = s->seen_loads = loads;
+    s->known_loads = s->seen_loads = loads - 1;
   }
   if (!ahead(q, s->seen_loads)) return;
   s->seen_loads = loads;
