@@ -1,16 +1,16 @@
-/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off and why; switches, faults, migrations; syscalls
- * (counters_calls.h); and their readings at frame boundaries (counters_frames.h).
+/* counters.bpf.c - what the threads of a target did: on a CPU, waiting for one, off and why; switches, faults,
+ * migrations; syscalls (counters_calls.h); and their readings at frame boundaries (counters_frames.h).
  *
- * User side: collector/kernel_counters.c. Each tracepoint has two programs, of which one is loaded: by the kernel's types
- * (tp_btf, which reads the task directly), or raw, which reads it with a helper. For a task that is no target's a
+ * User side: collector/kernel_counters.c. Each tracepoint has two programs, of which one is loaded: by the kernel's
+ * types (tp_btf, which reads the task directly), or raw, which reads it with a helper. For a task that is no target's a
  * switch costs two loads and two comparisons. No event of these leaves the kernel, but for a record a frame.
  *
- * Why a thread is off is told by the syscall that it is in, and that by its own saved registers: no tracepoint of syscalls,
- * which every process of the machine would pay for.
+ * Why a thread is off is told by the syscall that it is in, and that by its own saved registers: no tracepoint of
+ * syscalls, which every process of the machine would pay for.
  *
- * Order: the kernel emits sched_switch, sched_wakeup and sched_wakeup_new of one task under its run-queue's lock; only a
- * task that wakes itself has none, and then it is on its CPU and nothing is done. Some never come (counters.h): what each
- * handler finds is taken as it is, and the readings decide.
+ * Order: the kernel emits sched_switch, sched_wakeup and sched_wakeup_new of one task under its run-queue's lock; only
+ * a task that wakes itself has none, and then it is on its CPU and nothing is done. Some never come (counters.h): what
+ * each handler finds is taken as it is, and the readings decide.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -66,8 +66,8 @@ struct {
 
 #define READ(task, direct, field) ((direct) ? (task)->field : BPF_CORE_READ(task, field))
 
-/* Nearly always there is one target: one comparison then, and the rest is no part of the program (constants are known to the
- * verifier, which drops what cannot be reached). */
+/* Nearly always there is one target: one comparison then, and the rest is no part of the program (constants are known
+ * to the verifier, which drops what cannot be reached). */
 static __always_inline int wanted(__u32 tgid)
 {
   if (config.tgid[0] == tgid) return 1;
@@ -146,7 +146,8 @@ static __always_inline struct m6_counters_thread *find(__u32 tid)
   return e && e->tid == tid ? e : search(tid);
 }
 
-/* A place of its own. Nobody else makes an entry for this tid meanwhile, but for user space: see seed in kernel_counters.c. */
+/* A place of its own. Nobody else makes an entry for this tid meanwhile, but for user space: see seed in
+ * kernel_counters.c. */
 static __always_inline struct m6_counters_thread *claim(__u32 tid)
 {
   for (__u32 i = 0; i < M6_COUNTERS_PROBES; i++) {
@@ -198,8 +199,8 @@ static __always_inline struct m6_counters_thread *entry(struct task_struct *t, _
   return e ?: fresh(t, tid, tgid, now);
 }
 
-/* The first reading of a thread whose birth was not seen: what it has is its beginning, and 0 is given; or it was born after
- * all, while nobody was told: its beginning is nothing, and 1 is given. */
+/* The first reading of a thread whose birth was not seen: what it has is its beginning, and 0 is given; or it was born
+ * after all, while nobody was told: its beginning is nothing, and 1 is given. */
 static __always_inline int adopt(struct m6_counters_thread *e, struct task_struct *t, int direct)
 {
   __u64 born = READ(t, direct, start_time);
@@ -228,8 +229,8 @@ static __always_inline int missed(const struct m6_counters_thread *e, struct tas
   return has_sched_info() && (__u32)READ(t, direct, sched_info.pcount) != e->arrived;
 }
 
-/* How much of this time off CPU has the thread's cause? Up to what went by from when it left until it came, less its wait in
- * there for a CPU; up to all since it left when its arrival was not seen. */
+/* How much of this time off CPU has the thread's cause? Up to what went by from when it left until it came, less its
+ * wait in there for a CPU; up to all since it left when its arrival was not seen. */
 static __always_inline __u64 explained(const struct m6_counters_thread *e, __u64 off, __u64 wait, __u64 now)
 {
   __u64 most = e->later_off_ns + e->unseen_ns + (e->state == M6_COUNTERS_OFF ? now - e->since_ns : 0);
@@ -244,11 +245,12 @@ static __always_inline void count_latency(struct m6_counters_thread *e, __u64 ns
   e->latency[log2_of(ns) & (M6_COUNTERS_BUCKETS - 1)]++;
 }
 
-/* The thread is switched out: the time since it was the last time, as the readings divide it. They are of the run queue's clock,
- * which stands still from when the scheduler begins until it has switched, and now and then that is long: a wait can have begun
- * before the event of the switch to which it belongs. What there was no time for is cut when it is from before the first event, and
- * else counted as soon as there is. What is neither on CPU nor waiting has the cause that was seen; beyond that it was stolen,
- * or the event was not seen. The wait for the one slice that it had is a latency; that of several cannot be divided. */
+/* The thread is switched out: the time since it was the last time, as the readings divide it. They are of the run
+ * queue's clock, which stands still from when the scheduler begins until it has switched, and now and then that is
+ * long: a wait can have begun before the event of the switch to which it belongs. What there was no time for is cut
+ * when it is from before the first event, and else counted as soon as there is. What is neither on CPU nor waiting has
+ * the cause that was seen; beyond that it was stolen, or the event was not seen. The wait for the one slice that it had
+ * is a latency; that of several cannot be divided. */
 static __always_inline void settle(struct m6_counters_thread *e, struct task_struct *t, __u64 slices, __u64 now,
                                    int direct)
 {
@@ -305,8 +307,8 @@ static __always_inline int is_32bit(struct task_struct *t, int direct)
   return 0;
 }
 
-/* The number of the syscall that a task is in; -1: it is in none, but in an exception; another negative: unknown. By raw
- * tracepoints only the current task's registers can be had. */
+/* The number of the syscall that a task is in; -1: it is in none, but in an exception; another negative: unknown. By
+ * raw tracepoints only the current task's registers can be had. */
 static __always_inline long syscall_number(struct task_struct *t, int is_current, int direct)
 {
   void *registers;
@@ -366,8 +368,8 @@ static __always_inline void leaves(struct task_struct *t, __u32 tgid, int preemp
   done(e);
 }
 
-/* A thread was not seen to leave: how much of the time since is off will be known when it leaves the next time; why, the
- * syscall tells that it still is in. */
+/* A thread was not seen to leave: how much of the time since is off will be known when it leaves the next time; why,
+ * the syscall tells that it still is in. */
 static __always_inline void left_unseen(struct m6_counters_thread *e, struct task_struct *t, __u64 now, int direct)
 {
   e->unseen_ns += now - e->since_ns;

@@ -1,17 +1,19 @@
-/* counters.h - what the counters' kernel programs and their user side share: one entry a thread, one a thread and syscall.
+/* counters.h - what the counters' kernel programs and their user side share: one entry a thread, one a thread and
+ * syscall.
  *
- * An entry has one writer at a time: the CPU that holds the run-queue lock of the thread's queue, or the thread itself for its
- * syscalls. So entries are shared by CPUs without being contended, and copies by CPU would only multiply their memory. They
- * are keyed by tid and stay when the thread ends.
+ * An entry has one writer at a time: the CPU that holds the run-queue lock of the thread's queue, or the thread itself
+ * for its syscalls. So entries are shared by CPUs without being contended, and copies by CPU would only multiply their
+ * memory. They are keyed by tid and stay when the thread ends.
  *
- * The table is an array that user space has mapped: a hash with open addressing (double hashing, Knuth 6.4), for what a switch
- * costs is cache lines, and so finding the entry costs none beside its own. User space reads it without a system call, and gives
- * entries back.
+ * The table is an array that user space has mapped: a hash with open addressing (double hashing, Knuth 6.4), for what a
+ * switch costs is cache lines, and so finding the entry costs none beside its own. User space reads it without a system
+ * call, and gives entries back.
  *
- * The truth is in the kernel's own absolute readings of a thread: they are taken when it is switched out, and differences are
- * made of them. So an event that never came (measured: one switch in a thousand, where certain other processes run) costs
- * resolution and no truth. Between two switch-outs the state below says where the time goes; when the thread is switched out
- * the next time, the readings settle it. on + off + wait = the time since the thread was first seen, always.
+ * The truth is in the kernel's own absolute readings of a thread: they are taken when it is switched out, and
+ * differences are made of them. So an event that never came (measured: one switch in a thousand, where certain other
+ * processes run) costs resolution and no truth. Between two switch-outs the state below says where the time goes; when
+ * the thread is switched out the next time, the readings settle it. on + off + wait = the time since the thread was
+ * first seen, always.
  */
 #ifndef M6_BPF_COUNTERS_H
 #define M6_BPF_COUNTERS_H
@@ -105,7 +107,8 @@ struct m6_counters_call {
   __u64 count, ns, max_ns;
 };
 
-/* Losses, by CPU. Events are those that the kernel could not deliver because a program was running already; user space adds them. */
+/* Losses, by CPU. Events are those that the kernel could not deliver because a program was running already; user space
+ * adds them. */
 enum m6_counters_loss { M6_LOST_THREADS, M6_LOST_CALLS, M6_LOST_EVENTS, M6_LOST_FRAMES, M6_COUNTERS_LOSSES };
 
 #endif

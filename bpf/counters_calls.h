@@ -1,5 +1,5 @@
-/* counters_calls.h - the part of counters.bpf.c that runs at system calls: how many a thread made, which, and what they took. These tax every
- * process of the machine, and are loaded only at level `full`.
+/* counters_calls.h - the part of counters.bpf.c that runs at system calls: how many a thread made, which, and what they
+ * took. These tax every process of the machine, and are loaded only at level `full`.
  */
 /* On CPU so far, of a thread that is on it. */
 static __always_inline __u64 on_so_far(const struct m6_counters_thread *e, __u64 now)

@@ -1,5 +1,6 @@
-/* counters_frames.h - the part of counters.bpf.c that runs at frame boundaries: uprobes in the presenting thread, one hit a frame: a present's
- * entry is told with the number that it will have. What turns out otherwise is corrected on its return (frames.h).
+/* counters_frames.h - the part of counters.bpf.c that runs at frame boundaries: uprobes in the presenting thread, one
+ * hit a frame: a present's entry is told with the number that it will have. What turns out otherwise is corrected on
+ * its return (frames.h).
  *
  * These run with preemption on: the thread may be switched out in the middle, and its entry be changed. So what belongs
  * together is copied, and taken again when a program wrote meanwhile. Nothing here writes what those write.
@@ -17,8 +18,8 @@ struct {
   __type(value, __u64);
 } m6_numbers SEC(".maps");
 
-/* On CPU since it was switched out the last time. When its arrival was not seen, the kernel's own mark of it tells, by another
- * clock; what it ran before that in the same span is known as of the last tick. */
+/* On CPU since it was switched out the last time. When its arrival was not seen, the kernel's own mark of it tells, by
+ * another clock; what it ran before that in the same span is known as of the last tick. */
 #define has_arrival() bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_arrival)
 static __always_inline __u64 on_now(const struct m6_counters_thread *e, struct task_struct *t, __u64 now, __u64 span,
                                     int unseen, int direct)

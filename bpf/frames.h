@@ -1,5 +1,5 @@
-/* frames.h - what the frames' kernel programs and their user side share: a thread's readings at a moment, and the record of a
- * present boundary. Written by bpf/counters.bpf.c, handed out by collector/kernel_frames.c.
+/* frames.h - what the frames' kernel programs and their user side share: a thread's readings at a moment, and the
+ * record of a present boundary. Written by bpf/counters.bpf.c, handed out by collector/kernel_frames.c.
  */
 #ifndef M6_BPF_FRAMES_H
 #define M6_BPF_FRAMES_H
@@ -43,8 +43,8 @@ struct m6_kernel_frame {
   struct m6_kernel_reading entry;
 };
 
-/* What goes through the ring: a present is told when it begins, as the one that it will be unless another thread comes first, it
- * fails, or it is another drawable's than this thread's last one. Then it is told again, and only then. */
+/* What goes through the ring: a present is told when it begins, as the one that it will be unless another thread comes
+ * first, it fails, or it is another drawable's than this thread's last one. Then it is told again, and only then. */
 enum m6_frame_told {
   M6_FRAME_WHOLE, /* a boundary, and that is all of it */
   M6_FRAME_BEGAN,

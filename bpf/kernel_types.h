@@ -1,5 +1,6 @@
-/* kernel_types.h - the kernel's structs, declared by hand: only the fields that are read, in any order. Each access is relocated
- * when a program is loaded (CO-RE), so the running kernel's layout counts, and no dump of a build machine's types is needed.
+/* kernel_types.h - the kernel's structs, declared by hand: only the fields that are read, in any order. Each access is
+ * relocated when a program is loaded (CO-RE), so the running kernel's layout counts, and no dump of a build machine's
+ * types is needed.
  */
 #ifndef M6_BPF_KERNEL_TYPES_H
 #define M6_BPF_KERNEL_TYPES_H

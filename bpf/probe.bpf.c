@@ -1,7 +1,7 @@
 /* probe.bpf.c - counts the hits of one uprobe, by CPU. No clock, no stack, no event: one add.
  *
- * User side: collector/kernel_probe.c, which sets the map's size to the number of possible CPUs and says how the program is
- * attached.
+ * User side: collector/kernel_probe.c, which sets the map's size to the number of possible CPUs and says how the
+ * program is attached.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

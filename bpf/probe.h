@@ -1,8 +1,8 @@
 /* probe.h - what the probe's kernel program and its user side share.
  *
- * One line of hits for each possible CPU, in an ARRAY that user space maps: read without a syscall. A CPU adds to its own line
- * alone; the add is atomic all the same, because a program on a uprobe can be preempted by another that hits the same
- * probe on the same CPU.
+ * One line of hits for each possible CPU, in an ARRAY that user space maps: read without a syscall. A CPU adds to its
+ * own line alone; the add is atomic all the same, because a program on a uprobe can be preempted by another that hits
+ * the same probe on the same CPU.
  */
 #ifndef M6_BPF_PROBE_H
 #define M6_BPF_PROBE_H

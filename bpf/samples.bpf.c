@@ -1,9 +1,10 @@
 /* samples.bpf.c - one CPU sample: who, when, with which stacks; aggregated here, so that nothing is sent.
  *
  * Runs at each overflow of a per-task cpu-clock event, in the sampled thread. A sample is added to counts (thread and
- * stacks) and written into the ring of retained samples (with its time, for the join with scopes). Stacks are kept once, by hash.
- * Promise: bounded work (two stacks of M6_SAMPLES_STACK_MAX frames), no allocation, what finds no room is counted.
- * Needs a kernel of 5.12 at least (atomics that return). Hand-declared types: no vmlinux.h, no BTF at build time.
+ * stacks) and written into the ring of retained samples (with its time, for the join with scopes). Stacks are kept
+ * once, by hash. Promise: bounded work (two stacks of M6_SAMPLES_STACK_MAX frames), no allocation, what finds no room
+ * is counted. Needs a kernel of 5.12 at least (atomics that return). Hand-declared types: no vmlinux.h, no BTF at build
+ * time.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -1,7 +1,7 @@
 /* samples.h - what samples.bpf.c and collector/kernel_samples_bpf.c share: the layouts of the maps.
  *
- * Fixed 64- and 32-bit words at their natural alignment; both sides are built from this file, from one tree, so there is no version.
- * Includes nothing but shm/budget.h: the kernel side has its own words for uint64_t.
+ * Fixed 64- and 32-bit words at their natural alignment; both sides are built from this file, from one tree, so there
+ * is no version. Includes nothing but shm/budget.h: the kernel side has its own words for uint64_t.
  */
 #ifndef M6_BPF_SAMPLES_H
 #define M6_BPF_SAMPLES_H
@@ -11,7 +11,8 @@
 #define M6_STACK_NONE 0ull /* there was no such stack: no kernel frames, or user memory that could not be read */
 #define M6_STACK_LOST 1ull /* there was one, but the table of stacks was full */
 
-/* samples: the last state.retained, a ring. Entry i % state.retained is whole when seq is i + 1 before and after the copy. */
+/* samples: the last state.retained, a ring. Entry i % state.retained is whole when seq is i + 1 before and after the
+ * copy. */
 struct m6_bpf_sample {
   unsigned long long seq;          /* 1 + its number; 0 while it is written */
   unsigned long long time_ns;      /* CLOCK_MONOTONIC */
@@ -38,7 +39,8 @@ struct m6_bpf_thread {
   char name[16]; /* as it was at its last sample */
 };
 
-/* state: one element. The first line is written by the collector before anything is attached, the rest by the program. */
+/* state: one element. The first line is written by the collector before anything is attached, the rest by the program.
+ * */
 struct m6_bpf_samples_state {
   unsigned long long ns_dev, ns_ino; /* of the target's pid namespace; ino 0: the global numbers do */
   unsigned int retained;             /* entries of samples, counts and stacks: M6_SAMPLES_RETAINED, or fewer */

@@ -1,5 +1,6 @@
-/* tasks.bpf.c - an iterator over tasks: the threads of one process, which is named by its number in a pid namespace, with their
- * numbers in all that matter. The kernel walks the tasks of the reader's namespace and of those below it, and no other's.
+/* tasks.bpf.c - an iterator over tasks: the threads of one process, which is named by its number in a pid namespace,
+ * with their numbers in all that matter. The kernel walks the tasks of the reader's namespace and of those below it,
+ * and no other's.
  *
  * User side: collector/kernel_tasks.c.
  */

@@ -57,7 +57,8 @@ static int replaced(const struct m6_image *i)
   return newer;
 }
 
-/* ---- the session's source (session.h) ----------------------------------------------------------------------------- */
+/* ---- the session's source (session.h) -----------------------------------------------------------------------------
+ * */
 
 static void ask(void *arg)
 {

@@ -41,7 +41,8 @@ void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_want
   b->sessions++;
 }
 
-/* ---- what is used -------------------------------------------------------------------------------------------------- */
+/* ---- what is used --------------------------------------------------------------------------------------------------
+ * */
 
 static uint64_t ring_bytes(uint32_t rings)
 {
@@ -94,8 +95,8 @@ static int is_alive(const struct m6_image *i)
          p.start_ns <= i->who.load_ns + m6_proc_tick_ns();
 }
 
-/* What lives in the allocator, -1 when that is not known: of a program that allocated before its first session, or between two
- * that are not joined, the heap reading is only what changed since. */
+/* What lives in the allocator, -1 when that is not known: of a program that allocated before its first session, or
+ * between two that are not joined, the heap reading is only what changed since. */
 static int64_t live_of(const struct m6_bounds *b, const struct m6_image *i)
 {
   uint32_t clamped = 0;
@@ -166,7 +167,8 @@ void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, ui
   s->chain_closed = (uint32_t)m6_chain_closed(&b->chain);
 }
 
-/* ---- the governor -------------------------------------------------------------------------------------------------- */
+/* ---- the governor --------------------------------------------------------------------------------------------------
+ * */
 
 enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struct m6_spent spent, int priced)
 {
@@ -194,7 +196,8 @@ void m6_bounds_refused(struct m6_bounds *b, struct m6_image *i, uint32_t level, 
   if (was_up) m6_control_level(i, g->at.level, g->at.sites);
 }
 
-/* ---- the chain ------------------------------------------------------------------------------------------------------ */
+/* ---- the chain ------------------------------------------------------------------------------------------------------
+ * */
 
 int m6_bounds_join(struct m6_bounds *b, struct m6_image *i)
 {

@@ -1,8 +1,8 @@
-/* bounds.h - what bounds the session that runs, in one place for the loop: budgets in use, the governor, the whole-heap measurement, the
- * chain of sessions.
+/* bounds.h - what bounds the session that runs, in one place for the loop: budgets in use, the governor, the whole-heap
+ * measurement, the chain of sessions.
  *
- * Promise: nothing here costs more than a few reads at each publication. Callers: outlets.c (before and after a snapshot), session.c, control.c.
- * One thread.
+ * Promise: nothing here costs more than a few reads at each publication. Callers: outlets.c (before and after a
+ * snapshot), session.c, control.c. One thread.
  */
 #ifndef M6_BOUNDS_H
 #define M6_BOUNDS_H
@@ -24,12 +24,13 @@ struct m6_bounds {
   uint32_t sessions;                            /* that this collector has begun */
 };
 
-/* A session begins: budgets count from zero, the governor from the level that was asked for. Chained ones go on: see chain.h. */
+/* A session begins: budgets count from zero, the governor from the level that was asked for. Chained ones go on: see
+ * chain.h. */
 void m6_bounds_begin(struct m6_bounds *b, uint32_t level, uint32_t sessions_wanted, uint64_t now_ns);
 /* Before a snapshot of this image: what is used, what was measured. */
 void m6_bounds_fill(struct m6_bounds *b, const struct m6_image *i, int final, uint64_t now_ns);
-/* After it: was it too much? `spent.shim` is the snapshot's own, `priced`: the price was known. Gives M6_EVENT_BUDGET or
- * M6_EVENT_NOTHING; a step has been taken then, and the segment says so. */
+/* After it: was it too much? `spent.shim` is the snapshot's own, `priced`: the price was known. Gives M6_EVENT_BUDGET
+ * or M6_EVENT_NOTHING; a step has been taken then, and the segment says so. */
 enum m6_life_event m6_bounds_look(struct m6_bounds *b, struct m6_image *i, struct m6_spent spent, int priced);
 /* The kernel's side has no more than this level any longer, though more was asked for. */
 void m6_bounds_refused(struct m6_bounds *b, struct m6_image *i, uint32_t level, uint64_t now_ns);

@@ -65,7 +65,8 @@ uint32_t m6_budget_snap_dashboard(struct m6_snap_budget out[M6_SNAP_BUDGETS])
   return n;
 }
 
-/* ---- the option --------------------------------------------------------------------------------------------------- */
+/* ---- the option ---------------------------------------------------------------------------------------------------
+ * */
 
 static const struct suffix {
   const char *text;

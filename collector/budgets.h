@@ -1,13 +1,17 @@
-/* budgets.h - the budgets of a session as one table: what each is called, what caps it, what is used of it, how often it was overrun.
+/* budgets.h - the budgets of a session as one table: what each is called, what caps it, what is used of it, how often
+ * it was overrun.
  *
- * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds from below, raise it); none can raise it. Some
- * are fixed, each for a reason that who asks is told; some cannot be as low as to be of no use. Whoever enforces a budget asks m6_budget_cap() and says what
- * happens with m6_budget_use() and m6_budget_overrun(); `mach6 stat` shows all rows.
+ * The constants are shm/budget.h's. An option may lower a cap (or, for what bounds from below, raise it); none can
+ * raise it. Some are fixed, each for a reason that who asks is told; some cannot be as low as to be of no use. Whoever
+ * enforces a budget asks m6_budget_cap() and says what happens with m6_budget_use() and m6_budget_overrun(); `mach6
+ * stat` shows all rows.
  * `mach6 probe` is a process of
- * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function (--frame-symbol) ends when
- * probe.ttl is over, and counts it. The dashboard and an analysis are processes of their own, too: their rows are enforced, counted, lowered and
- * shown there; a session's snapshot has their caps, and says that their use is known elsewhere.
- * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, `mach6 probe`, `mach6 dashboard`, `mach6 analyze`.
+ * its own, takes no longer time than probe.ttl and ends itself; a session whose frames are the calls of a function
+ * (--frame-symbol) ends when probe.ttl is over, and counts it. The dashboard and an analysis are processes of their
+ * own, too: their rows are enforced, counted, lowered and shown there; a session's snapshot has their caps, and says
+ * that their use is known elsewhere.
+ * One thread. Callers: all of the collector; `mach6 run`, which checks what it was given, `mach6 probe`, `mach6
+ * dashboard`, `mach6 analyze`.
  */
 #ifndef M6_BUDGETS_H
 #define M6_BUDGETS_H
@@ -93,7 +97,8 @@ uint32_t m6_budget_snap(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 /* The dashboard's rows alone, with what it uses of them. */
 uint32_t m6_budget_snap_dashboard(struct m6_snap_budget out[M6_SNAP_BUDGETS]);
 
-/* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in `why`. */
+/* NAME=VALUE, the value with a unit where the budget has one: 120s, 500ms, 1MiB, 0.2%, 100. 0; or -1 with the reason in
+ * `why`. */
 int m6_budget_option(const char *text, char *why, size_t room);
 /* The same of the dashboard's rows, and of no others; of an analysis' rows. */
 int m6_budget_option_dashboard(const char *text, char *why, size_t room);

@@ -66,8 +66,8 @@ void m6_calibrate_start(struct m6_calibration *c, int kernel)
     dup2(nothing, 0);
     dup2(nothing, 2);
     dup2(ends[1], 1);
-    /* Nothing of ours stays open in it: whoever kills the collector may find this child before its exec, where it would hold on
-     * to locks, pipes and the control socket as if the collector still lived. */
+    /* Nothing of ours stays open in it: whoever kills the collector may find this child before its exec, where it would
+     * hold on to locks, pipes and the control socket as if the collector still lived. */
     for (int fd = 3; fd < CALIBRATE_FDS; fd++)
       if (fd != shim) close(fd);
     /* Never in the game's way: it has the moments that nobody else wants. */

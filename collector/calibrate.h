@@ -2,8 +2,8 @@
  *
  * The collector starts itself once more, with the shim preloaded, as a small process that measures a malloc+free pair
  * inert and collecting, a scope and a frame boundary, for about 20 ms; and then the kernel side's events
- * (calibrate_kernel.h). Nothing waits for it: the prices are NaN until it has answered, and stay so when it can't (no shim
- * found, no memory, no time). The shim is sought in MACH6_SHIM, beside the executable, in ../lib and ../lib/mach6.
+ * (calibrate_kernel.h). Nothing waits for it: the prices are NaN until it has answered, and stay so when it can't (no
+ * shim found, no memory, no time). The shim is sought in MACH6_SHIM, beside the executable, in ../lib and ../lib/mach6.
  */
 #ifndef M6_CALIBRATE_H
 #define M6_CALIBRATE_H

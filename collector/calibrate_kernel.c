@@ -36,7 +36,8 @@ static void take_less(double *best, uint64_t from)
   if (ns < *best) *best = ns;
 }
 
-/* ---- switches ------------------------------------------------------------------------------------------------------ */
+/* ---- switches ------------------------------------------------------------------------------------------------------
+ * */
 
 static struct {
   int turn, over; /* whose turn it is: 0 this thread's, 1 the other's */
@@ -95,7 +96,8 @@ static double record(void)
   return isfinite(with) ? each(with, without, 2 * PASSES) : NAN;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------- */
+/* ---- samples -------------------------------------------------------------------------------------------------------
+ * */
 
 static uint64_t rounds;
 static void spin(void)
@@ -167,7 +169,8 @@ static void size_work(void)
   rounds = ns > 0 ? (uint64_t)((double)rounds * SPIN_NS / ns) : rounds;
 }
 
-/* ---- a probe --------------------------------------------------------------------------------------------------------- */
+/* ---- a probe
+ * --------------------------------------------------------------------------------------------------------- */
 
 void m6_calibrated(void);
 __attribute__((noinline)) void m6_calibrated(void)

@@ -152,8 +152,8 @@ static void offer(struct m6_cause cause[M6_CAUSES], struct m6_cause one)
   cause[at] = one;
 }
 
-/* A loop's own scope is open when the loop presents: each open scope's part of the frame that ends at `clock`, without what
- * is open or was closed inside of it. */
+/* A loop's own scope is open when the loop presents: each open scope's part of the frame that ends at `clock`, without
+ * what is open or was closed inside of it. */
 static void open_causes(struct m6_tree *tree, const struct m6_thread *t, uint64_t clock,
                         struct m6_cause cause[M6_CAUSES])
 {

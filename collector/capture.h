@@ -112,8 +112,8 @@ struct m6_capture {
 int m6_capture_open(struct m6_capture *c, void *segment, pid_t pid, const struct m6_totals *base,
                     const uint64_t base_presents[M6_STREAMS]);
 void m6_capture_close(struct m6_capture *c);
-/* A capture that was just opened goes on where another one's last boundary was: same streams and rings, its books start with that
- * boundary's reading. */
+/* A capture that was just opened goes on where another one's last boundary was: same streams and rings, its books start
+ * with that boundary's reading. */
 void m6_capture_follow(struct m6_capture *c, const struct m6_capture *before);
 
 /* Foreign. Reads all rings. `dead`: nobody writes any more, so holes are passed at once and nothing waits. */

@@ -26,7 +26,8 @@ static inline uint64_t m6_ticks_to_ns(struct m6_rate r, uint64_t ticks)
   unsigned __int128 ns = ((unsigned __int128)ticks * r.mul) >> 32;
   return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
-/* Ticks of the session's clock at a time of CLOCK_MONOTONIC; exact about the two moments that the rate was taken from. */
+/* Ticks of the session's clock at a time of CLOCK_MONOTONIC; exact about the two moments that the rate was taken from.
+ * */
 uint64_t m6_clock_ticks(struct m6_rate r, uint64_t mono_ns);
 /* The other way round. */
 uint64_t m6_clock_mono(struct m6_rate r, uint64_t ticks);

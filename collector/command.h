@@ -1,8 +1,8 @@
 /* command.h - the collector's end of its control socket (stats_socket.h): takes commands, gives answers.
  *
- * Promise: only the collector's own user and root are heard (SO_PEERCRED, beside the folder's mode); nothing waits for a client; at
- * most M6_CONTROL_CLIENTS are connected at a time, and one that says nothing for M6_COMMAND_SILENCE_MS is let go. The socket's file is
- * removed by m6_command_close. Callers: outlets.c, session.c. One thread.
+ * Promise: only the collector's own user and root are heard (SO_PEERCRED, beside the folder's mode); nothing waits for
+ * a client; at most M6_CONTROL_CLIENTS are connected at a time, and one that says nothing for M6_COMMAND_SILENCE_MS is
+ * let go. The socket's file is removed by m6_command_close. Callers: outlets.c, session.c. One thread.
  */
 #ifndef M6_COMMAND_H
 #define M6_COMMAND_H

@@ -2,9 +2,9 @@
  *
  * Promise: every committed record is taken once, in its ring's order; one that was claimed and never committed is
  * passed after M6_HOLE_PATIENCE polls and counted. A ring whose indices make no sense is put right and counted. A pass
- * takes at most two laps of a ring, so that no producer keeps the others waiting. In the mappings' ring a hole is passed after MAPS_HOLE_MS.
- * The segment is foreign: geometry
- * comes from layout.h, each record is copied before it is looked at, a frame's four at once.
+ * takes at most two laps of a ring, so that no producer keeps the others waiting. In the mappings' ring a hole is
+ * passed after MAPS_HOLE_MS. The segment is foreign: geometry comes from layout.h, each record is copied before it is
+ * looked at, a frame's four at once.
  */
 #include <stddef.h>
 
@@ -176,7 +176,8 @@ static uint64_t drain_ring(struct m6_capture *c, uint32_t i, int dead, uint32_t 
   return taken;
 }
 
-/* The mappings' ring. It has many producers, so what was claimed after a hole says nothing of who left it: only time does. */
+/* The mappings' ring. It has many producers, so what was claimed after a hole says nothing of who left it: only time
+ * does. */
 static uint64_t drain_maps(struct m6_capture *c, int dead, uint32_t *fullest)
 {
   struct m6_ring *r = &c->maps;

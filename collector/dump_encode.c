@@ -1,7 +1,7 @@
 /* dump_encode.c - a snapshot as the objects of a dump, one at a time, within the budgets. See dump.h.
  *
- * Each row's length is bounded before it is written, so that no object and no dump grows over its cap; what does not fit is
- * counted. Memory: one object. Calls: msgpack-c, dump_table.c.
+ * Each row's length is bounded before it is written, so that no object and no dump grows over its cap; what does not
+ * fit is counted. Memory: one object. Calls: msgpack-c, dump_table.c.
  */
 #include <math.h>
 #include <msgpack.h>

@@ -1,8 +1,8 @@
 /* dump_read.c - a dump's bytes as a snapshot block. See dump.h for the format and the promise.
  *
- * One pass: skim (is it whole?), decode (msgpack-c), check, copy into arrays that grow with the rows that are there; then one block
- * is laid out, and stats_check.c has the last word. Memory is O(bytes of the file). Calls: msgpack-c, dump_skim.c, dump_table.c,
- * stats_check.c.
+ * One pass: skim (is it whole?), decode (msgpack-c), check, copy into arrays that grow with the rows that are there;
+ * then one block is laid out, and stats_check.c has the last word. Memory is O(bytes of the file). Calls: msgpack-c,
+ * dump_skim.c, dump_table.c, stats_check.c.
  */
 #include <math.h>
 #include <msgpack.h>
@@ -30,7 +30,8 @@ struct reader {
   int header, trailer, no_memory;
 };
 
-/* ---- values ------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------------------
+ * */
 
 static int is_text(const msgpack_object *o, const char *word)
 {
@@ -115,7 +116,8 @@ static int set_field(struct reader *r, char *row, const struct m6_field *f, cons
   }
 }
 
-/* ---- objects: each gives NULL, or what is wrong with it ------------------------------------------------------------- */
+/* ---- objects: each gives NULL, or what is wrong with it -------------------------------------------------------------
+ * */
 
 static const char *take_header(struct reader *r, const msgpack_object *o)
 {
@@ -263,7 +265,8 @@ static void take_all(struct reader *r, const char *p, size_t n)
   if (!info->broke_why && !r->trailer && n) info->broke_why = "the file is cut off there";
 }
 
-/* ---- the block ----------------------------------------------------------------------------------------------------- */
+/* ---- the block -----------------------------------------------------------------------------------------------------
+ * */
 
 static void mend(struct m6_snapshot *s)
 {

@@ -1,7 +1,7 @@
 /* dump_skim.c - the length of one msgpack object, without building it (the msgpack specification, 2013).
  *
- * Promise: reads only p[0..n), allocates nothing, does not recurse, ends in O(n). What it calls whole, a decoder may decode: each
- * count has at least as many bytes behind it, and the depth is bounded. Calls nothing.
+ * Promise: reads only p[0..n), allocates nothing, does not recurse, ends in O(n). What it calls whole, a decoder may
+ * decode: each count has at least as many bytes behind it, and the depth is bounded. Calls nothing.
  */
 #include "dump.h"
 

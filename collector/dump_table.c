@@ -1,5 +1,5 @@
-/* dump_table.c - what is in a dump, as tables. Their order is that of the file: what is left out when a dump would be too large
- * is the end of it. Names are for good; their C names stand beside them.
+/* dump_table.c - what is in a dump, as tables. Their order is that of the file: what is left out when a dump would be
+ * too large is the end of it. Names are for good; their C names stand beside them.
  */
 #include "dump.h"
 

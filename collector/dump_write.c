@@ -1,4 +1,5 @@
-/* dump_write.c - see dump_write.h. The steps are a table: each starts one operation, and the next begins when it is done. */
+/* dump_write.c - see dump_write.h. The steps are a table: each starts one operation, and the next begins when it is
+ * done. */
 #include "dump_write.h"
 
 #include <dirent.h>
@@ -70,7 +71,8 @@ static int temporary(struct m6_dump *d, int create, mode_t mode)
   return e;
 }
 
-/* What a collector that was killed between naming and renaming has left beside this name: a file that nobody has locked. */
+/* What a collector that was killed between naming and renaming has left beside this name: a file that nobody has
+ * locked. */
 static void clear_away(const struct m6_dump *d)
 {
   char start[NAME_MAX + 1];

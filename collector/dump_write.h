@@ -6,14 +6,15 @@
  *   if (m6_dump_poll(d) != M6_DUMP_BUSY)   done, or failed: see m6_dump_error
  *     m6_dump_end(d);
  *
- * The block goes to a file without a name in the target's folder (O_TMPFILE), or to .NAME.mach6-XXXXXX beside it where the file
- * system has none; that is synced, gets a name, is renamed to its target, and the folder is synced. So an older file of that
- * name stays until the new one is whole and on the disk, and whatever ends the collector leaves nothing half under that name.
- * A collector that is killed between naming and renaming leaves the temporary name; the next dump of the same name removes what
- * nobody holds a lock on. A link is followed: what it points to is replaced. Only regular files are replaced.
+ * The block goes to a file without a name in the target's folder (O_TMPFILE), or to .NAME.mach6-XXXXXX beside it where
+ * the file system has none; that is synced, gets a name, is renamed to its target, and the folder is synced. So an
+ * older file of that name stays until the new one is whole and on the disk, and whatever ends the collector leaves
+ * nothing half under that name. A collector that is killed between naming and renaming leaves the temporary name; the
+ * next dump of the same name removes what nobody holds a lock on. A link is followed: what it points to is replaced.
+ * Only regular files are replaced.
  *
- * Promise: begin and poll do not wait for the disk; one turn encodes at most one object (a few ms). Memory: two objects.
- * Errors are errnos. One thread. Calls: dump.h (encode), dump_io.h.
+ * Promise: begin and poll do not wait for the disk; one turn encodes at most one object (a few ms). Memory: two
+ * objects. Errors are errnos. One thread. Calls: dump.h (encode), dump_io.h.
  */
 #ifndef M6_DUMP_WRITE_H
 #define M6_DUMP_WRITE_H

@@ -1,9 +1,10 @@
-/* frame_session.c - a session on a program without the shim, whose frames are the calls of one function (--frame-symbol).
+/* frame_session.c - a session on a program without the shim, whose frames are the calls of one function
+ * (--frame-symbol).
  *
- * The kernel tells each call; the collector plays the shim: it keeps a segment of its own, in private memory, and writes each
- * boundary into the same books. So all that follows (frame times, spikes, snapshots, reports) is as ever, and what only a
- * shim can know, allocations and scopes, is marked as unseen. The process may be about to execute the program: it is the same
- * one afterwards. Its children are not followed.
+ * The kernel tells each call; the collector plays the shim: it keeps a segment of its own, in private memory, and
+ * writes each boundary into the same books. So all that follows (frame times, spikes, snapshots, reports) is as ever,
+ * and what only a shim can know, allocations and scopes, is marked as unseen. The process may be about to execute the
+ * program: it is the same one afterwards. Its children are not followed.
  */
 #include <errno.h>
 #include <stdio.h>

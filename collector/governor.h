@@ -1,26 +1,27 @@
-/* governor.h - keeps what mach6 costs within its level's budget: measures, steps down, steps up again, and remembers each step.
+/* governor.h - keeps what mach6 costs within its level's budget: measures, steps down, steps up again, and remembers
+ * each step.
  *
- * The cost is CPU time: the shim's operations at their calibrated price, the programs in the kernel, the collector's own. It is taken
- * as a share of one core's time, or of the target's CPU time where that is more: a game that waits for most of its frame is slowed by what
- * is spent in the frame, not by a share of the little that it needs.
+ * The cost is CPU time: the shim's operations at their calibrated price, the programs in the kernel, the collector's
+ * own. It is taken as a share of one core's time, or of the target's CPU time where that is more: a game that waits for
+ * most of its frame is slowed by what is spent in the frame, not by a share of the little that it needs.
  *
- * The rungs, from above: each level with its sampling interval, then with the interval doubled, then the next level. Below the last rung
- * is the session's end: counting cannot pause, since blocks that come and go unseen would open the books for good, while a session that
- * ends has closed books and an inert shim behind it.
- * Sites are a ladder of their own, on any level: where sampled allocations make a quarter of what is too much or more, the step is theirs.
- * The distance between two samples is doubled, to M6_GOVERNOR_SITES times what was asked for, then to the longest there is
- * (M6_SITE_INTERVAL_MAX, next to nothing). Never to none: each sample stands for what the distance was that it was drawn with, so that totals
- * are estimates of the whole session as long as there is one; without any, what came after would be missing from them.
- * Going up, sites come first.
- * There nothing is wrong with a little more: a player does not feel 1 %, and a session that ends is felt; so the end comes only when the
- * cost is M6_GOVERNOR_TOLERATED times the budget. What is over it until then is counted and shown.
+ * The rungs, from above: each level with its sampling interval, then with the interval doubled, then the next level.
+ * Below the last rung is the session's end: counting cannot pause, since blocks that come and go unseen would open the
+ * books for good, while a session that ends has closed books and an inert shim behind it.
+ * Sites are a ladder of their own, on any level: where sampled allocations make a quarter of what is too much or more,
+ * the step is theirs. The distance between two samples is doubled, to M6_GOVERNOR_SITES times what was asked for, then
+ * to the longest there is (M6_SITE_INTERVAL_MAX, next to nothing). Never to none: each sample stands for what the
+ * distance was that it was drawn with, so that totals are estimates of the whole session as long as there is one;
+ * without any, what came after would be missing from them. Going up, sites come first.
+ * There nothing is wrong with a little more: a player does not feel 1 %, and a session that ends is felt; so the end
+ * comes only when the cost is M6_GOVERNOR_TOLERATED times the budget. What is over it until then is counted and shown.
  *   down   when the cost was over the level's budget for M6_GOVERNOR_OVER_NS without a break
  *   up     when it was under half the budget of the rung above for M6_GOVERNOR_UNDER_NS; doubled each time that a step up had to be taken
  *          back within that time, so that it does not swing
  * After a step nothing is decided until the window holds nothing older than the step.
  *
- * What is counted is exact at every level and needs no rescaling; what is sampled stands for the interval that it was taken at: CPU samples
- * by sample_weight.h, allocations by the distance in their records.
+ * What is counted is exact at every level and needs no rescaling; what is sampled stands for the interval that it was
+ * taken at: CPU samples by sample_weight.h, allocations by the distance in their records.
  * Pure: no clock, no system call, no allocation. Callers: bounds.c. One thread.
  */
 #ifndef M6_GOVERNOR_H

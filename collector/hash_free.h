@@ -1,4 +1,5 @@
-/* hash_free.h - gives back every element of a uthash table (whose handle is named hh), and the table. FREE: a function of one element. */
+/* hash_free.h - gives back every element of a uthash table (whose handle is named hh), and the table. FREE: a function
+ * of one element. */
 #ifndef M6_HASH_FREE_H
 #define M6_HASH_FREE_H
 

@@ -35,8 +35,9 @@ int m6_heap_parse(const char *text, struct m6_heap_measured *out)
   return 0;
 }
 
-/* Mapping by mapping. What was mapped or touched between two readings would be in the one and not in the other, so all but the
- * proportional size, which smaps rounds down for each mapping, is from this one pass. Where it cannot be had, the sums stand alone. */
+/* Mapping by mapping. What was mapped or touched between two readings would be in the one and not in the other, so all
+ * but the proportional size, which smaps rounds down for each mapping, is from this one pass. Where it cannot be had,
+ * the sums stand alone. */
 static void by_mapping(pid_t pid, struct m6_heap_measured *out)
 {
   char path[64], line[512];

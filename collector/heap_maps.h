@@ -1,8 +1,8 @@
 /* heap_maps.h - which of a process's mappings are the allocator's, and how much of them is there: /proc/PID/smaps.
  *
- * The break ("[heap]", and what glibc calls "[anon: glibc: malloc...]") is; so is private, writable, unnamed memory, but for thread
- * stacks, which libc puts above a guard page that cannot be read, and for a library's .bss, which lies next to its file. What the program
- * maps itself cannot be told from that by looking; the mapped account bounds it.
+ * The break ("[heap]", and what glibc calls "[anon: glibc: malloc...]") is; so is private, writable, unnamed memory,
+ * but for thread stacks, which libc puts above a guard page that cannot be read, and for a library's .bss, which lies
+ * next to its file. What the program maps itself cannot be told from that by looking; the mapped account bounds it.
  * Pure: text in, bytes out. One thread. Caller: heap.c.
  */
 #ifndef M6_HEAP_MAPS_H

@@ -1,4 +1,5 @@
-/* kernel_causes.c - why a thread is off its CPU, by the syscall that it is in: one table of numbers, one of words. Pure. */
+/* kernel_causes.c - why a thread is off its CPU, by the syscall that it is in: one table of numbers, one of words.
+ * Pure. */
 #include "kernel_frames.h"
 
 #include <stddef.h>
@@ -8,8 +9,8 @@ static const char *const names[M6_OFF_CAUSES] = {
   [M6_OFF_LOCK] = "lock",     [M6_OFF_SLEEP] = "sleep",      [M6_OFF_POLL] = "poll",     [M6_OFF_IO] = "I/O",
   [M6_OFF_DRIVER] = "driver", [M6_OFF_FAULT] = "page fault", [M6_OFF_STOLEN] = "stolen", [M6_OFF_OTHER] = "other"};
 
-/* One table: numbers of the machine that this was built for. Those from 424 on are the same on every machine, and written as
- * numbers because older headers lack them. What only some machines have comes last. */
+/* One table: numbers of the machine that this was built for. Those from 424 on are the same on every machine, and
+ * written as numbers because older headers lack them. What only some machines have comes last. */
 static const struct {
   short number, cause;
 } calls[] = {

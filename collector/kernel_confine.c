@@ -42,7 +42,8 @@ int m6_confinement_has(const struct m6_confinement *c, unsigned capability)
   return !c->user_namespace && capability < 64 && c->effective >> capability & 1;
 }
 
-/* ---- who refuses -------------------------------------------------------------------------------------------------- */
+/* ---- who refuses --------------------------------------------------------------------------------------------------
+ * */
 
 enum call { NO_CALL, BPF_CALL, PERF_CALL, URING_CALL };
 static enum call call_of(enum m6_area area)
@@ -63,8 +64,8 @@ static enum call call_of(enum m6_area area)
   }
 }
 
-/* The kernel says EINVAL to flags and commands that do not exist, and EFAULT to memory that does not. Kernels before 5.8 ask for
- * bpf's right first: then it is not known. */
+/* The kernel says EINVAL to flags and commands that do not exist, and EFAULT to memory that does not. Kernels before
+ * 5.8 ask for bpf's right first: then it is not known. */
 static int filtered(const struct m6_confinement *c, enum call call)
 {
   if (!c->seccomp) return 0;
@@ -116,7 +117,8 @@ int m6_confinement_hint(const struct m6_confinement *c, enum m6_area area, int e
   return 0;
 }
 
-/* ---- how to get a capability --------------------------------------------------------------------------------------- */
+/* ---- how to get a capability ---------------------------------------------------------------------------------------
+ * */
 
 static void add(char *out, size_t size, const char *text)
 {

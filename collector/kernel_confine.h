@@ -1,8 +1,9 @@
-/* kernel_confine.h - what confines this process: which capabilities count, whether it can get more, and whether a seccomp filter, a
- * namespace or lockdown stands between it and the kernel. kernel_fault.c makes text of it. Calls libc and the kernel only.
+/* kernel_confine.h - what confines this process: which capabilities count, whether it can get more, and whether a
+ * seccomp filter, a namespace or lockdown stands between it and the kernel. kernel_fault.c makes text of it. Calls libc
+ * and the kernel only.
  *
- * A refusal has several makers that use the same errno. A seccomp filter is told from the kernel by asking for what the kernel
- * always answers with another error, before it looks at any right: that filter answers as it does to everything.
+ * A refusal has several makers that use the same errno. A seccomp filter is told from the kernel by asking for what the
+ * kernel always answers with another error, before it looks at any right: that filter answers as it does to everything.
  */
 #ifndef M6_KERNEL_CONFINE_H
 #define M6_KERNEL_CONFINE_H
@@ -25,7 +26,8 @@ void m6_confinement_read(struct m6_confinement *c);
 int m6_confinement_has(const struct m6_confinement *c, unsigned capability);
 /* 1 and the hint when the refusal is not the kernel's own rights at work: a filter, or lockdown. */
 int m6_confinement_hint(const struct m6_confinement *c, enum m6_area area, int err, struct m6_hint *hint);
-/* The command that gives the capability, here: the usual one when nothing is in its way; adds to the setting what is. */
+/* The command that gives the capability, here: the usual one when nothing is in its way; adds to the setting what is.
+ * */
 void m6_confinement_open(const struct m6_confinement *c, unsigned capability, const char *usual, struct m6_hint *hint);
 
 #endif

@@ -19,8 +19,8 @@ M6_BLOB(counters);
 
 #define PROGRAMS M6_COUNTERS_PROGRAMS
 
-/* One table of tracepoints: the program's name without its ending, and when it is loaded. Wake-ups, which are as many as slices, only
- * where the kernel does not keep itself how long a thread waited for a CPU. */
+/* One table of tracepoints: the program's name without its ending, and when it is loaded. Wake-ups, which are as many
+ * as slices, only where the kernel does not keep itself how long a thread waited for a CPU. */
 enum when { ALWAYS, WITHOUT_SCHED_INFO, WITH_SYSCALLS };
 static const struct {
   const char *name;
@@ -31,7 +31,8 @@ static const struct {
                            {"m6_sys_exit", WITH_SYSCALLS}, /* first: what is entered from then on is seen to end */
                            {"m6_sys_enter", WITH_SYSCALLS}};
 
-/* CONFIG_SCHED_INFO: since Linux 5.14, whose names the programs know, it keeps what it shows here without being asked to. */
+/* CONFIG_SCHED_INFO: since Linux 5.14, whose names the programs know, it keeps what it shows here without being asked
+ * to. */
 static int keeps_sched_info(void) { return access("/proc/self/schedstat", F_OK) == 0; }
 static int is_loaded(enum when when, const struct m6_counters_options *o)
 {
@@ -154,8 +155,8 @@ static int load(struct m6_counters *c, const struct m6_counters_options *o, cons
   return err;
 }
 
-/* The same, by the one or the other kind of probe when frames are asked for. When both are refused the fault is the first's,
- * unless that kind is only missing in this kernel. */
+/* The same, by the one or the other kind of probe when frames are asked for. When both are refused the fault is the
+ * first's, unless that kind is only missing in this kernel. */
 static int load_any(struct m6_counters *c, const struct m6_counters_options *o, const char *ending,
                     struct m6_fault *fault)
 {

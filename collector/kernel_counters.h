@@ -1,4 +1,5 @@
-/* kernel_counters.h - what the threads of up to 8 processes did, counted in the kernel (user side of bpf/counters.bpf.c).
+/* kernel_counters.h - what the threads of up to 8 processes did, counted in the kernel (user side of
+ * bpf/counters.bpf.c).
  *
  *   struct m6_counters *c;
  *   struct m6_counters_options o = {.tgids = &pid, .count = 1};
@@ -6,12 +7,14 @@
  *   ... once a second at most:  m6_counters_read(c, 0, &fault);  c->threads[0 .. c->thread_count)
  *   m6_counters_close(c);
  *
- * Promise: all counts begin at open, are the kernel's own, and never go back; a thread's stay when it ends. On + off + waiting =
- * the time since the thread was first seen, always; how the time since its last switch divides is settled at the next: until then
- * what it waited for a CPU is part of off. Nothing wakes the reader; a read is a few system calls at most. What was not counted for lack of
- * room is counted in `lost`. Everything closes with the handle, links first, and with the process.
+ * Promise: all counts begin at open, are the kernel's own, and never go back; a thread's stay when it ends. On + off +
+ * waiting = the time since the thread was first seen, always; how the time since its last switch divides is settled at
+ * the next: until then what it waited for a CPU is part of off. Nothing wakes the reader; a read is a few system calls
+ * at most. What was not counted for lack of room is counted in `lost`. Everything closes with the handle, links first,
+ * and with the process.
  * Needs CAP_BPF and CAP_PERFMON. Syscalls are counted only when asked for: that taxes every process of the machine.
- * Times in ns. One handle, one thread. Calls kernel_object and libbpf; reads /proc of the processes once, and for threads that had no event yet.
+ * Times in ns. One handle, one thread. Calls kernel_object and libbpf; reads /proc of the processes once, and for
+ * threads that had no event yet.
  */
 #ifndef M6_KERNEL_COUNTERS_H
 #define M6_KERNEL_COUNTERS_H
@@ -37,8 +40,8 @@ struct m6_counters_options {
   unsigned count;     /* 1 .. M6_COUNTERS_TARGETS */
   int syscalls;       /* count syscalls, too */
   int raw;            /* 1: by raw tracepoints even where the kernel's types would do */
-  /* 1: see each wake-up even where the kernel keeps the wait for a CPU itself: then a thread that was woken and has not run yet is
-   * waiting already, and not off until it runs; each costs as much as a switch. */
+  /* 1: see each wake-up even where the kernel keeps the wait for a CPU itself: then a thread that was woken and has not
+   * run yet is waiting already, and not off until it runs; each costs as much as a switch. */
   int wakeups;
   enum m6_frames_by frames;
   int frames_pmu;          /* 1: by perf events even where a uprobe_multi link would do */
@@ -83,20 +86,23 @@ struct m6_counters {
 
 /* 0, or an errno and the fault; nothing is left open then. */
 int m6_counters_open(struct m6_counters **out, const struct m6_counters_options *options, struct m6_fault *fault);
-/* 0; EAGAIN when the last read is less than a second ago and this is not the `last` one: what it brought still stands; or an errno. */
+/* 0; EAGAIN when the last read is less than a second ago and this is not the `last` one: what it brought still stands;
+ * or an errno. */
 int m6_counters_read(struct m6_counters *c, int last, struct m6_fault *fault);
 /* The sum over threads of one process (0: of all). Its tid is 0. */
 struct m6_thread_counters m6_counters_total(const struct m6_counters *c, pid_t tgid);
-/* kernel_pause.c: less for a while. What was counted stays. Detaching waits until no program runs any more, some 10 ms; resuming reads
+/* kernel_pause.c: less for a while. What was counted stays. Detaching waits until no program runs any more, some 10 ms;
+ * resuming reads
  * /proc, some 0.1 ms a thread. They may run beside m6_counters_frames, and beside nothing else of this handle.
  * Of system calls alone: those that are entered and return while they are attached are counted. */
 void m6_counters_calls_stop(struct m6_counters *c);
 /* 0, or an errno and the fault: stopped then. */
 int m6_counters_calls_resume(struct m6_counters *c, struct m6_fault *fault);
-/* Of all of it. Reads bring what there was at the pause, until it is resumed: 0, or an errno and the fault, and it rests on. Then the books
- * go on from where they were: what a thread ran, waited and was off meanwhile is in its times, off without a cause unless it slept
- * through; its switches, faults and migrations are in its counts; its calls and latencies are not. A thread that ended meanwhile ended
- * at the pause; one that was born counts from its beginning, to a clock tick; one that was born and ended in there is not seen. */
+/* Of all of it. Reads bring what there was at the pause, until it is resumed: 0, or an errno and the fault, and it
+ * rests on. Then the books go on from where they were: what a thread ran, waited and was off meanwhile is in its times,
+ * off without a cause unless it slept through; its switches, faults and migrations are in its counts; its calls and
+ * latencies are not. A thread that ended meanwhile ended at the pause; one that was born counts from its beginning, to
+ * a clock tick; one that was born and ended in there is not seen. */
 void m6_counters_pause(struct m6_counters *c);
 int m6_counters_resume(struct m6_counters *c, int calls, struct m6_fault *fault);
 /* Detaches: nothing is counted any more, and the last read can be made in peace. */

@@ -1,5 +1,5 @@
-/* kernel_counters_parts.h - the inside of the counters' handle, which kernel_counters.c, kernel_seed.c, kernel_pause.c, kernel_table.c and
- * kernel_frames.c share. */
+/* kernel_counters_parts.h - the inside of the counters' handle, which kernel_counters.c, kernel_seed.c, kernel_pause.c,
+ * kernel_table.c and kernel_frames.c share. */
 #ifndef M6_KERNEL_COUNTERS_PARTS_H
 #define M6_KERNEL_COUNTERS_PARTS_H
 

@@ -50,9 +50,9 @@ enum {
 #define GIVE_ADMIN "run it as root"
 #define REBUILD "a kernel that was built with it"
 
-/* First row that fits wins: area, errno (0 = any), a capability that must be lacking (NOTHING = whatever), a sysctl that is
- * shown with its value where that lies above `over` (or, after a '!', a file that must be missing), the setting, the command: how
- * to open it where nothing confines this process (kernel_confine.h knows the rest). */
+/* First row that fits wins: area, errno (0 = any), a capability that must be lacking (NOTHING = whatever), a sysctl
+ * that is shown with its value where that lies above `over` (or, after a '!', a file that must be missing), the
+ * setting, the command: how to open it where nothing confines this process (kernel_confine.h knows the rest). */
 static const struct row {
   enum m6_area area;
   int err;

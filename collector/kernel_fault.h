@@ -41,7 +41,8 @@ struct m6_hint {
   char command[200];
 };
 
-/* Writes the fault and gives `err` back; with a NULL fault only the latter. `err` 0 is turned into EIO: it is a fault. */
+/* Writes the fault and gives `err` back; with a NULL fault only the latter. `err` 0 is turned into EIO: it is a fault.
+ * */
 int m6_fault_set(struct m6_fault *f, int err, enum m6_area area, const char *tried, const char *on_format, ...)
   __attribute__((format(printf, 5, 6)));
 struct m6_hint m6_fault_hint(enum m6_area area, int err);

@@ -1,8 +1,9 @@
 /* kernel_faults.h - a process's page faults, minor and major, by counting perf events: exact, without BPF and without a
  * capability (faults that the kernel itself takes on the process's memory are then not seen, and `user_only` says so).
  *
- * One pair of events a thread that is there, inherited by those it starts; what ended threads took stays. Counts begin at
- * open. A thread that is started while this opens, by one that was not reached yet, is missed. Calls perf_event_open; reads /proc once.
+ * One pair of events a thread that is there, inherited by those it starts; what ended threads took stays. Counts begin
+ * at open. A thread that is started while this opens, by one that was not reached yet, is missed. Calls
+ * perf_event_open; reads /proc once.
  */
 #ifndef M6_KERNEL_FAULTS_H
 #define M6_KERNEL_FAULTS_H

@@ -15,8 +15,8 @@
 
 #define SHIM "libmach6.so"
 
-/* One table: the program's name without its ending, when it is used, and the shim's place (preload/frame_probe.S). The correction's
- * comes first: nothing is told before it can be put right. */
+/* One table: the program's name without its ending, when it is used, and the shim's place (preload/frame_probe.S). The
+ * correction's comes first: nothing is told before it can be put right. */
 static const struct {
   const char *program;
   enum m6_frames_by by;
@@ -119,9 +119,10 @@ void m6_frames_detach(struct m6_counters_frames *f)
 
 /* ---- what was told ---------------------------------------------------------------------------------------------- */
 
-/* The kernel divides a thread's time for good when it is switched out. What was read before that, in the middle of a run, can say
- * a little more of one kind (on CPU, when an interrupt took some of it) than what is read later. So that no reading goes back,
- * such a lack is taken from what the other kinds have gained meanwhile: the sum stays, and the next reading has it right. */
+/* The kernel divides a thread's time for good when it is switched out. What was read before that, in the middle of a
+ * run, can say a little more of one kind (on CPU, when an interrupt took some of it) than what is read later. So that
+ * no reading goes back, such a lack is taken from what the other kinds have gained meanwhile: the sum stays, and the
+ * next reading has it right. */
 #define KINDS (2 + M6_OFF_CAUSES) /* on_ns, wait_ns, off_ns[], in that order */
 _Static_assert(offsetof(struct m6_kernel_reading, off_ns) == offsetof(struct m6_kernel_reading, on_ns) + 16,
                "one array");
@@ -170,7 +171,8 @@ static void hand_out(struct m6_counters_frames *f, const struct m6_kernel_frame 
   if (f->each) f->each(frame, f->arg);
 }
 
-/* The present that began is what it was said to be: nothing else came before the thread's next one, or it is the last. */
+/* The present that began is what it was said to be: nothing else came before the thread's next one, or it is the last.
+ * */
 static void stands(struct m6_counters_frames *f, struct m6_frames_told *told)
 {
   hand_out(f, &told->begun);

@@ -1,4 +1,5 @@
-/* kernel_object.c - opens and loads embedded kernel programs; keeps what libbpf says for the fault's text instead of stderr. */
+/* kernel_object.c - opens and loads embedded kernel programs; keeps what libbpf says for the fault's text instead of
+ * stderr. */
 #include "kernel_object.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@ static int hear(enum libbpf_print_level level, const char *format, va_list args)
   if (level != LIBBPF_WARN) return 0;
   char line[512];
   vsnprintf(line, sizeof line, format, args);
-  /* The first warning names the cause, those that follow its consequences. The verifier's log is many lines: its last but
-   * one says what is wrong; it is shown whole on request. */
+  /* The first warning names the cause, those that follow its consequences. The verifier's log is many lines: its last
+   * but one says what is wrong; it is shown whole on request. */
   if (getenv("MACH6_VERBOSE")) fprintf(stderr, "libbpf: %s", line);
   if (!said[0]) snprintf(said, sizeof said, "%.*s", (int)strcspn(line, "\n"), line);
   return 0;

@@ -1,7 +1,8 @@
-/* kernel_object.h - opening the kernel programs that are embedded in this library, and letting go of them in the right order.
+/* kernel_object.h - opening the kernel programs that are embedded in this library, and letting go of them in the right
+ * order.
  *
- * Calls libbpf. Every resource here has a cleanup attribute, so that each way out of a function closes what it opened, last
- * opened first: links before programs and maps, when they are declared in that order (object, memory, link).
+ * Calls libbpf. Every resource here has a cleanup attribute, so that each way out of a function closes what it opened,
+ * last opened first: links before programs and maps, when they are declared in that order (object, memory, link).
  */
 #ifndef M6_KERNEL_OBJECT_H
 #define M6_KERNEL_OBJECT_H
@@ -63,7 +64,8 @@ int m6_object_map(struct bpf_object *object, const char *name);
 
 /* The running kernel's number of CPU numbers, and of them the highest + 1 that there may be. */
 int m6_possible_cpus(void);
-/* Are this process's pids the kernel's own? Inside a pid namespace they are not, and a program would take the host's namesake. */
+/* Are this process's pids the kernel's own? Inside a pid namespace they are not, and a program would take the host's
+ * namesake. */
 int m6_pids_are_global(void);
 
 #endif

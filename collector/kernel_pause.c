@@ -1,8 +1,9 @@
-/* kernel_pause.c - counters that rest and go on: programs are detached and attached again, entries and totals stay. See kernel_counters.h.
+/* kernel_pause.c - counters that rest and go on: programs are detached and attached again, entries and totals stay. See
+ * kernel_counters.h.
  *
- * A thread's counts are made from the kernel's absolute readings, so a time in which no program ran costs no truth: what it was on a
- * CPU, waited and was off in there is settled from /proc before the programs come back, or by its next switch. While none is attached,
- * user space is the entries' only writer.
+ * A thread's counts are made from the kernel's absolute readings, so a time in which no program ran costs no truth:
+ * what it was on a CPU, waited and was off in there is settled from /proc before the programs come back, or by its next
+ * switch. While none is attached, user space is the entries' only writer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@
 
 /* ---- detaching -------------------------------------------------------------------------------------------------- */
 
-/* A program that ran on another CPU when its link went may still do so: until each CPU has passed through the scheduler. */
+/* A program that ran on another CPU when its link went may still do so: until each CPU has passed through the
+ * scheduler. */
 static void let_programs_end(void)
 {
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) != 0) usleep(50000); /* not with nohz_full */
@@ -126,8 +128,9 @@ static int is_same(const struct m6_proc_thread *a, const struct m6_proc_thread *
   return a->state == b->state && a->run_ns == b->run_ns && memcmp(a->counted, b->counted, sizeof a->counted) == 0;
 }
 
-/* A thread that was there at the pause and is now. One that slept all the time sleeps on. One that is off its CPU has exact readings: they
- * divide the gap. One that is on it is known as of the last tick: its next switch divides all since its last one. */
+/* A thread that was there at the pause and is now. One that slept all the time sleeps on. One that is off its CPU has
+ * exact readings: they divide the gap. One that is on it is known as of the last tick: its next switch divides all
+ * since its last one. */
 static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, pid_t tgid,
                   const struct m6_proc_thread *r)
 {
@@ -162,8 +165,8 @@ static void go_on(struct m6_counters_inside *in, struct m6_counters_thread *e, p
   take_counts(in, e, r);
 }
 
-/* Programs see threads begin until they are detached, which on a busy machine is long after the pause was asked for: one that began since then
- * and has had an event has begun but once. */
+/* Programs see threads begin until they are detached, which on a busy machine is long after the pause was asked for:
+ * one that began since then and has had an event has begun but once. */
 static void forward(struct m6_counters_inside *in, struct m6_counters_thread *e, pid_t tgid, const struct m6_task *task)
 {
   struct m6_proc_thread r;
@@ -183,8 +186,8 @@ static void forward(struct m6_counters_inside *in, struct m6_counters_thread *e,
 
 static uint64_t bit_of(uint32_t at) { return 1ull << at % 64; }
 
-/* Each entry of one process; `alive` has those whose thread is there. `started`: programs run again, and an entry whose thread has an event
- * is theirs: only of those that none will ever come for, the state is set. */
+/* Each entry of one process; `alive` has those whose thread is there. `started`: programs run again, and an entry whose
+ * thread has an event is theirs: only of those that none will ever come for, the state is set. */
 static int each_entry(struct m6_counters_inside *in, unsigned target, int started, struct m6_fault *fault)
 {
   pid_t tgid = (pid_t)in->target_here[target];

@@ -134,8 +134,8 @@ static int by_offset(struct m6_place *p, uint64_t offset, char *why, size_t size
 
 /* ---- PID -------------------------------------------------------------------------------------------------------- */
 
-/* How this process's file can be reached from here: by its name when that still is the same file, else by the kernel's own
- * link to it, which also works for files that were deleted or replaced and in other mount namespaces. */
+/* How this process's file can be reached from here: by its name when that still is the same file, else by the kernel's
+ * own link to it, which also works for files that were deleted or replaced and in other mount namespaces. */
 static int reach(pid_t pid, const char *name, const char *range, ino_t inode, dev_t device, char path[PATH_MAX])
 {
   struct stat s;

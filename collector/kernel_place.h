@@ -4,9 +4,9 @@
  *   BINARY+OFFSET    the same, by the offset in the file (0x... or decimal)
  *   PID:SYMBOL       that process alone: its executable, then its libraries in the order in which they are mapped
  *
- * Colons and spaces in paths, and colons and plus signs in C++ names, are understood: BINARY is the shortest beginning that is a
- * file. Where the code begins with endbr64 the place is 4 bytes later, which every call passes as well: the kernel emulates
- * what follows more cheaply. Calls kernel_symbol; reads /proc of PID.
+ * Colons and spaces in paths, and colons and plus signs in C++ names, are understood: BINARY is the shortest beginning
+ * that is a file. Where the code begins with endbr64 the place is 4 bytes later, which every call passes as well: the
+ * kernel emulates what follows more cheaply. Calls kernel_symbol; reads /proc of PID.
  */
 #ifndef M6_KERNEL_PLACE_H
 #define M6_KERNEL_PLACE_H
@@ -29,8 +29,9 @@ struct m6_place {
 
 /* 0, or an errno and the reason in `why`: EINVAL when it cannot be read that way, EEXIST when several functions fit. */
 int m6_place_find(const char *text, struct m6_place *place, char *why, size_t why_size);
-/* The function `name` of the file that process `pid` has mapped as code and whose name, without folders, is `file`: also when
- * it was deleted or replaced since, or lies in another mount namespace. 0, or as above; ENOENT when it has no such file. */
+/* The function `name` of the file that process `pid` has mapped as code and whose name, without folders, is `file`:
+ * also when it was deleted or replaced since, or lies in another mount namespace. 0, or as above; ENOENT when it has no
+ * such file. */
 int m6_place_in_process(pid_t pid, const char *file, const char *name, struct m6_place *place, char *why,
                         size_t why_size);
 

@@ -17,8 +17,8 @@ M6_BLOB(probe);
 
 int m6_probe_one_thread = -1;
 
-/* One try: loaded for this kind of attachment, because the kernel ties the two. Declared in the order in which things are
- * made, so that the attributes take them down from the last: link, event, memory, programs and maps. */
+/* One try: loaded for this kind of attachment, because the kernel ties the two. Declared in the order in which things
+ * are made, so that the attributes take them down from the last: link, event, memory, programs and maps. */
 static int try_kind(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,
                     struct m6_fault *fault)
 {

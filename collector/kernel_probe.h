@@ -1,7 +1,8 @@
 /* kernel_probe.h - one selected uprobe that counts its hits (user side of bpf/probe.bpf.c).
  *
- * Promise: no listener, no ring buffer, no file; a hit costs the trap and one add. The link is closed before the program and its
- * map, and nothing outlives the process: all of it is descriptors. Calls kernel_object, kernel_uprobe and libbpf.
+ * Promise: no listener, no ring buffer, no file; a hit costs the trap and one add. The link is closed before the
+ * program and its map, and nothing outlives the process: all of it is descriptors. Calls kernel_object, kernel_uprobe
+ * and libbpf.
  */
 #ifndef M6_KERNEL_PROBE_H
 #define M6_KERNEL_PROBE_H
@@ -28,14 +29,15 @@ struct m6_probe {
     .program = -1, .link = -1, .event = -1                                                                             \
   }
 
-/* Some kernels (6.6 to 6.9) let a uprobe_multi link with a pid reach that one thread alone. -1: not known yet, found out by
- * trying it on a thread of our own; 0: it reaches all; 1: one alone, and the program sorts out who comes. Tests set it. */
+/* Some kernels (6.6 to 6.9) let a uprobe_multi link with a pid reach that one thread alone. -1: not known yet, found
+ * out by trying it on a thread of our own; 0: it reaches all; 1: one alone, and the program sorts out who comes. Tests
+ * set it. */
 extern int m6_probe_one_thread;
 /* The same, found out when it is not known yet. */
 int m6_probe_is_one_thread(void);
 
-/* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link, then
- * a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */
+/* pid 0: every process that runs the file. 0 or an errno; on failure nothing is left open. Tries a uprobe_multi link,
+ * then a perf event; when both are refused the fault is the first one's, unless that is only missing in this kernel. */
 int m6_probe_open(struct m6_probe *p, const char *path, uint64_t offset, pid_t pid, struct m6_fault *fault);
 /* By one of the two ways alone. */
 int m6_probe_open_as(struct m6_probe *p, enum m6_uprobe_kind kind, const char *path, uint64_t offset, pid_t pid,

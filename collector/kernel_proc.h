@@ -1,5 +1,5 @@
-/* kernel_proc.h - what /proc says of one thread: the same readings that the programs in the kernel have, for where none of them runs. Any
- * thread. Callers: kernel_counters.c, kernel_seed.c, kernel_pause.c, kernel_side_proc.c.
+/* kernel_proc.h - what /proc says of one thread: the same readings that the programs in the kernel have, for where none
+ * of them runs. Any thread. Callers: kernel_counters.c, kernel_seed.c, kernel_pause.c, kernel_side_proc.c.
  */
 #ifndef M6_KERNEL_PROC_H
 #define M6_KERNEL_PROC_H

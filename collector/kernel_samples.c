@@ -1,8 +1,8 @@
 /* kernel_samples.c - the sampler's common part: threads and their events, known stacks, the choice of a tier.
  *
- * Promise: every thread that existed when the sampler was opened, and every one created since, is sampled once, whatever was
- * created while the events were being opened (see m6_samples_attach). Whatever could not be opened is named with its errno.
- * May call its two tiers, the kernel, and nothing else of the collector.
+ * Promise: every thread that existed when the sampler was opened, and every one created since, is sampled once,
+ * whatever was created while the events were being opened (see m6_samples_attach). Whatever could not be opened is
+ * named with its errno. May call its two tiers, the kernel, and nothing else of the collector.
  */
 #include "kernel_samples_parts.h"
 #include "hash_free.h"
@@ -142,9 +142,9 @@ static void raise_descriptors(void)
 }
 
 /* A thread that appears while the events are opened either inherited one (its creator had one already) or has none, and
- * from outside one cannot tell: an event for it would sample some twice, none would miss some. So when the list has grown,
- * everything is closed and done again. With threads coming faster than that for ATTACH_TRIES rounds, those that came
- * during the last are taken to have inherited, and it is said. */
+ * from outside one cannot tell: an event for it would sample some twice, none would miss some. So when the list has
+ * grown, everything is closed and done again. With threads coming faster than that for ATTACH_TRIES rounds, those that
+ * came during the last are taken to have inherited, and it is said. */
 int m6_samples_attach(struct m6_samples *s, int (*open_one)(struct m6_samples *s, pid_t tid))
 {
   raise_descriptors();
@@ -240,7 +240,8 @@ const char *m6_samples_thread(struct m6_samples *s, uint32_t tid)
   return name;
 }
 
-/* The target's pid namespace as the kernel program asks for it; inode 0 when it cannot be told: then numbers are global. */
+/* The target's pid namespace as the kernel program asks for it; inode 0 when it cannot be told: then numbers are
+ * global. */
 void m6_samples_pidns(pid_t pid, uint64_t *dev, uint64_t *ino)
 {
   char path[64];
@@ -253,7 +254,8 @@ void m6_samples_pidns(pid_t pid, uint64_t *dev, uint64_t *ino)
   *ino = st.st_ino;
 }
 
-/* ---- the interface ------------------------------------------------------------------------------------------------ */
+/* ---- the interface ------------------------------------------------------------------------------------------------
+ * */
 
 static int open_in_kernel(struct m6_samples *s)
 {
@@ -280,7 +282,8 @@ int m6_samples_open(const struct m6_samples_options *o, struct m6_samples **out,
   if (s->o.unwind) m6_samples_refuse(s, "unwind stacks on this architecture", M6_AREA_NONE, ENOTSUP, 0);
   s->o.unwind = NULL;
 #endif
-  /* The kernel cannot unwind: with `unwind` its tier is the second choice. A target that is gone is gone for the other tier, too. */
+  /* The kernel cannot unwind: with `unwind` its tier is the second choice. A target that is gone is gone for the other
+   * tier, too. */
   if (!s->o.unwind) e = open_in_kernel(s);
   if (e && e != ESRCH) {
     e = m6_samples_perf_open(s);

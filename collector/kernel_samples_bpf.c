@@ -1,7 +1,7 @@
 /* kernel_samples_bpf.c - the tier in which the kernel aggregates: loads bpf/samples.bpf.c, reads its maps.
  *
- * Promise: a poll makes no syscall (the ring of samples and its counters are mapped); an entry is copied whole or not at
- * all. Nothing is pinned: when this process ends, however it does, the kernel drops events, program and maps.
+ * Promise: a poll makes no syscall (the ring of samples and its counters are mapped); an entry is copied whole or not
+ * at all. Nothing is pinned: when this process ends, however it does, the kernel drops events, program and maps.
  */
 #include "kernel_samples_parts.h"
 #include "kernel_object.h"
@@ -51,8 +51,8 @@ static int open_one(struct m6_samples *s, pid_t tid)
   attr.exclude_hv = attr.exclude_kernel;
   int fd = m6_perf_event_open(&attr, tid, -1, -1);
   if (fd < 0) return errno;
-  /* At once: a thread that is created between the two calls would inherit an event without a program. It would show as a
-   * new one in the second listing, and all would be done again. */
+  /* At once: a thread that is created between the two calls would inherit an event without a program. It would show as
+   * a new one in the second listing, and all would be done again. */
   if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, s->program)) {
     int e = errno;
     close(fd);

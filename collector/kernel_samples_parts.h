@@ -1,6 +1,6 @@
-/* kernel_samples_parts.h - what the three files of the sampler share: kernel_samples.c (threads, stacks, the interface),
- * kernel_samples_bpf.c and kernel_samples_perf.c (the tiers); and kernel_switches.c, whose events and rings are of the same
- * kind. Nobody else includes it.
+/* kernel_samples_parts.h - what the three files of the sampler share: kernel_samples.c (threads, stacks, the
+ * interface), kernel_samples_bpf.c and kernel_samples_perf.c (the tiers); and kernel_switches.c, whose events and rings
+ * are of the same kind. Nobody else includes it.
  */
 #ifndef M6_KERNEL_SAMPLES_PARTS_H
 #define M6_KERNEL_SAMPLES_PARTS_H
@@ -93,8 +93,8 @@ uint32_t m6_samples_perf_poll(struct m6_samples *s, void (*each)(void *, const s
 int m6_samples_perf_totals(struct m6_samples *s, void (*each)(void *, const struct m6_sample_total *), void *arg);
 void m6_samples_perf_close(struct m6_samples *s);
 
-/* What perf's rings are to whoever has events of a kind of their own in them; s->o.pid and s->events as above. Closed by
- * m6_samples_perf_close. */
+/* What perf's rings are to whoever has events of a kind of their own in them; s->o.pid and s->events as above. Closed
+ * by m6_samples_perf_close. */
 typedef void m6_perf_take(struct m6_samples *s, const struct perf_event_header *h, const uint64_t *words, uint32_t n);
 int m6_perf_begin(struct m6_samples *s); /* 0 or ENOMEM */
 /* One event for this thread and each CPU, into that CPU's ring: what m6_samples_attach asks for. 0 or an errno. */

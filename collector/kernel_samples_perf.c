@@ -1,8 +1,8 @@
 /* kernel_samples_perf.c - the tier without BPF: perf's ring buffers, one a CPU, aggregated here.
  *
- * An inherited event may not have a ring of its own unless it is bound to a CPU: so there is one event for each thread and
- * CPU, and all of one CPU write into that CPU's ring. For one's own processes no capability is asked for, as long as the
- * kernel is left out (perf_event_paranoid up to 2); what the setting forbids is named.
+ * An inherited event may not have a ring of its own unless it is bound to a CPU: so there is one event for each thread
+ * and CPU, and all of one CPU write into that CPU's ring. For one's own processes no capability is asked for, as long
+ * as the kernel is left out (perf_event_paranoid up to 2); what the setting forbids is named.
  * Promise: records are copied before they are looked at, and lengths checked; what the kernel dropped is counted.
  */
 #include "kernel_samples_parts.h"
@@ -34,7 +34,8 @@
 #define USER_REGS 0
 #endif
 
-/* ---- opening ------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ * */
 
 static void unmap_rings(struct m6_samples *s)
 {
@@ -164,7 +165,8 @@ void m6_samples_perf_close(struct m6_samples *s)
   s->batch = NULL, s->batch_count = s->batch_room = 0;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------------------------------
+ * */
 
 /* The number that the target itself knows the thread by: the last one of NSpid. */
 uint32_t m6_samples_own_number(const struct m6_samples *s, uint32_t tid)
@@ -206,7 +208,8 @@ static struct m6_known_thread *thread_of(struct m6_samples *s, uint32_t seen)
   return t;
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t keep(struct m6_samples *s, const uint64_t *ip, uint32_t n)
 {
@@ -277,7 +280,8 @@ static uint32_t unwind(struct m6_samples *s, const uint64_t *f, uint64_t n, uint
   return s->o.unwind(s->o.unwind_arg, &u, ip, M6_SAMPLES_STACK_MAX);
 }
 
-/* A sample: ip, pid and tid, time, number of frames, frames. Values from PERF_CONTEXT_MAX up say which frames follow. */
+/* A sample: ip, pid and tid, time, number of frames, frames. Values from PERF_CONTEXT_MAX up say which frames follow.
+ * */
 static void take_sample(struct m6_samples *s, const uint64_t *f, uint32_t n)
 {
   if (n < 4) return;

@@ -36,7 +36,8 @@ static void open_symbols(struct m6_kernel_side *k)
 
 static int refresh(struct m6_kernel_side *k, uint64_t now);
 
-/* A stack that ends in code which is not known may go on where that was mapped since: then, and seldom, it is looked at again. */
+/* A stack that ends in code which is not known may go on where that was mapped since: then, and seldom, it is looked at
+ * again. */
 static uint32_t unwind(void *arg, const struct m6_user_state *state, uint64_t *ip, uint32_t most)
 {
   struct m6_kernel_side *k = arg;

@@ -5,8 +5,8 @@
  *   lite     without syscalls        49 Hz, unwound by .eh_frame       what each frame waited for
  *   full     with syscalls           99 Hz, unwound by .eh_frame       the same, with its syscalls
  *
- * Each part that the machine refuses leaves one reason and is missing; nothing of it is ever an error of the session. Without
- * programs in the kernel, threads are read from /proc and page faults from perf events.
+ * Each part that the machine refuses leaves one reason and is missing; nothing of it is ever an error of the session.
+ * Without programs in the kernel, threads are read from /proc and page faults from perf events.
  * A poll: m6_kernel_poll, then the rings are drained, then m6_kernel_drained: THE JOIN WITH SCOPES of kernel_samples.h.
  * Opened on a pid before or while it runs; keeps through exec; what was counted can be read after it has ended.
  *
@@ -19,8 +19,8 @@
  *   kernel_side_scopes.c   samples and frames to the capture
  *   kernel_side_seconds.c  what was counted to the capture's seconds
  *   kernel_side_view.c     all of it into a snapshot
- * Every function takes NULL for a session without a kernel side. One thread but for opening, detaching and attaching, which are inside.
- * Callers: control.c, outlets.c, attach.c, run.c, session.c (the level), modules.c, frame_session.c.
+ * Every function takes NULL for a session without a kernel side. One thread but for opening, detaching and attaching,
+ * which are inside. Callers: control.c, outlets.c, attach.c, run.c, session.c (the level), modules.c, frame_session.c.
  */
 #ifndef M6_KERNEL_SIDE_H
 #define M6_KERNEL_SIDE_H
@@ -90,8 +90,8 @@ struct m6_kernel_side {
   pid_t pid;
   uint32_t level;
   const char *frame_place, *shim;
-  /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is that
-   * thread's until `ready`. */
+  /* Loading programs takes up to a second on a busy machine, in which rings would fill: a thread does it. All below is
+   * that thread's until `ready`. */
   pthread_t opener;
   int opening, ready;
   uint64_t opened_ns; /* CLOCK_MONOTONIC */
@@ -154,10 +154,12 @@ void m6_kernel_changed(struct m6_kernel_side *k);
 void m6_kernel_poll(struct m6_kernel_side *k);
 /* Nothing is counted or sampled any more; the last readings are taken. */
 void m6_kernel_stop(struct m6_kernel_side *k);
-/* kernel_side_level.c: what the governor's rung leaves. To be called at each look, which are as long as each other. Gives the highest level
- * that can be had: a lower one than that of the session when what it adds was refused when it was to come back. */
+/* kernel_side_level.c: what the governor's rung leaves. To be called at each look, which are as long as each other.
+ * Gives the highest level that can be had: a lower one than that of the session when what it adds was refused when it
+ * was to come back. */
 uint32_t m6_kernel_level(struct m6_kernel_side *k, uint32_t level, uint32_t interval);
-/* kernel_side_hold.c: the same, but for the rate of samples. Is a change over: when it is, or when it is waited for, it is put down. */
+/* kernel_side_hold.c: the same, but for the rate of samples. Is a change over: when it is, or when it is waited for, it
+ * is put down. */
 uint32_t m6_kernel_hold(struct m6_kernel_side *k, uint32_t level);
 void m6_kernel_settled(struct m6_kernel_side *k, int wait);
 /* What is read once a second; `last`: at once. */
@@ -193,7 +195,8 @@ void m6_proc_threads_close(struct m6_proc_threads *p);
 struct m6_kernel_price m6_kernel_prices(const struct m6_kernel_measured *m, int unwound);
 uint64_t m6_kernel_cost(const struct m6_kernel_side *k, uint64_t samples, int unwound);
 
-/* kernel_side_switches.c: without counters, a frame's time by switch records: on a CPU, preempted, off for reasons unknown. */
+/* kernel_side_switches.c: without counters, a frame's time by switch records: on a CPU, preempted, off for reasons
+ * unknown. */
 void m6_kernel_switches_open(struct m6_kernel_side *k);
 void m6_kernel_switches_poll(struct m6_kernel_side *k); /* before the rings are drained */
 void m6_kernel_presented(void *arg, const struct m6_capture *c, uint32_t tid, uint32_t stream, uint64_t number,
@@ -206,14 +209,15 @@ void m6_kernel_switches_close(struct m6_kernel_side *k);
 /* Threads: these records' where there are any, with what /proc alone knows; else /proc's. */
 const struct m6_thread_counters *m6_kernel_switches_rows(struct m6_kernel_side *k, uint32_t *count);
 
-/* kernel_side_seconds.c. What was counted since the last call, by the readings that there are, goes to the second of `at_ns`
- * (CLOCK_MONOTONIC). */
+/* kernel_side_seconds.c. What was counted since the last call, by the readings that there are, goes to the second of
+ * `at_ns` (CLOCK_MONOTONIC). */
 void m6_kernel_seconds(struct m6_kernel_side *k, struct m6_capture *c, uint64_t at_ns);
 /* The threads as they were last read; holds until the next call. */
 const struct m6_thread_counters *m6_kernel_threads(struct m6_kernel_side *k, uint32_t *count);
 
-/* kernel_side_view.c. Makes what the snapshot that is built next shows. `final`: all of it, after m6_kernel_stop; functions and
- * folded stacks are only in that one, because reading debug information may take a second, in which rings would fill. */
+/* kernel_side_view.c. Makes what the snapshot that is built next shows. `final`: all of it, after m6_kernel_stop;
+ * functions and folded stacks are only in that one, because reading debug information may take a second, in which rings
+ * would fill. */
 const struct m6_appendix *m6_kernel_view(struct m6_kernel_side *k, struct m6_capture *c, int final);
 void m6_kernel_view_free(struct m6_kernel_view *v);
 

@@ -1,9 +1,9 @@
-/* kernel_side_hold.c - what of the kernel's side runs at a level: detaches when the governor leaves one, attaches when it comes back. See
- * kernel_side.h.
+/* kernel_side_hold.c - what of the kernel's side runs at a level: detaches when the governor leaves one, attaches when
+ * it comes back. See kernel_side.h.
  *
- * Below level full nothing is counted at system calls; below lite nothing at all, and the books rest where they were. Detaching waits for
- * programs that run, and the probe of a frame for longer; before attaching, /proc of each thread is read: a thread does both, and
- * until it is done the counters are not read.
+ * Below level full nothing is counted at system calls; below lite nothing at all, and the books rest where they were.
+ * Detaching waits for programs that run, and the probe of a frame for longer; before attaching, /proc of each thread is
+ * read: a thread does both, and until it is done the counters are not read.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* kernel_side_level.c - less from the kernel while the governor says so. See kernel_side.h.
  *
- * What is detached, kernel_side_hold.c knows. CPU samples are taken in one look out of so many, and stand for as many periods each: an
- * event's period does not reach threads that inherited it, a pause does, and threads to come follow.
+ * What is detached, kernel_side_hold.c knows. CPU samples are taken in one look out of so many, and stand for as many
+ * periods each: an event's period does not reach threads that inherited it, a pause does, and threads to come follow.
  */
 #include "budgets.h"
 #include "kernel_side.h"

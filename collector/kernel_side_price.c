@@ -1,7 +1,7 @@
 /* kernel_side_price.c - what the kernel's side took from the target: events at a price each. See calibrate_kernel.h.
  *
- * The figures are those of tests/bench (kernel, other, switches) on the machine that this was made on, and what calibrate_kernel.c
- * measured there beside them: where it measures otherwise, they go with it. Pure.
+ * The figures are those of tests/bench (kernel, other, switches) on the machine that this was made on, and what
+ * calibrate_kernel.c measured there beside them: where it measures otherwise, they go with it. Pure.
  */
 #include "kernel_side.h"
 

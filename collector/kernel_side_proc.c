@@ -1,8 +1,9 @@
 /* kernel_side_proc.c - what each thread did, from /proc alone: for machines and users whom the kernel counts nothing.
  *
- * A thread that is first seen while we look counts from then on, one that began meanwhile from its beginning; what it does
- * between the last look and its end is missing. What was counted stays, also when its number goes to another thread. On-CPU and run-queue time are schedstat's, switches status's, faults stat's.
- * Memory is O(threads that were ever seen), at most M6_COUNTERS_THREADS of them. Calls kernel_proc.
+ * A thread that is first seen while we look counts from then on, one that began meanwhile from its beginning; what it
+ * does between the last look and its end is missing. What was counted stays, also when its number goes to another
+ * thread. On-CPU and run-queue time are schedstat's, switches status's, faults stat's. Memory is O(threads that were
+ * ever seen), at most M6_COUNTERS_THREADS of them. Calls kernel_proc.
  */
 #include <dirent.h>
 #include <stdio.h>

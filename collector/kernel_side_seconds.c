@@ -1,8 +1,8 @@
 /* kernel_side_seconds.c - what the kernel counted, to the seconds of a capture. See kernel_side.h, retained.h.
  *
- * Readings are those that are there anyway, once a second, and what a snapshot shows: the sums over the seconds are what it shows, to
- * the last nanosecond. A capture that takes the place of another one (a chain's next session, the program after exec) gets what was
- * counted from then on.
+ * Readings are those that are there anyway, once a second, and what a snapshot shows: the sums over the seconds are
+ * what it shows, to the last nanosecond. A capture that takes the place of another one (a chain's next session, the
+ * program after exec) gets what was counted from then on.
  */
 #include "kernel_side.h"
 
@@ -38,8 +38,8 @@ static void add(struct m6_snap_kernel_second *to, const struct m6_thread_counter
   to->slices = sum(to->slices, t->counted[M6_SLICES]);
 }
 
-/* Switch records are known up to a moment ago, the others as of their last reading; at rest, up to its beginning. What went by in a rest
- * is in the second in which it ended, and that one covers it. */
+/* Switch records are known up to a moment ago, the others as of their last reading; at rest, up to its beginning. What
+ * went by in a rest is in the second in which it ended, and that one covers it. */
 static uint64_t read_ns(const struct m6_kernel_side *k)
 {
   if (k->counters) return k->counters->read_ns;

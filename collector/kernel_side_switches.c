@@ -1,15 +1,17 @@
 /* kernel_side_switches.c - what frames waited for where no program may run in the kernel: by perf's switch records. See
  * kernel_side.h, kernel_switches.h.
  *
- * A poll takes the records, then the rings are drained, which brings presents; each waits here until the records of its time are
- * known, and gets its thread's readings at that moment: on, preempted, off. From there on it is a boundary like the kernel's own.
+ * A poll takes the records, then the rings are drained, which brings presents; each waits here until the records of its
+ * time are known, and gets its thread's readings at that moment: on, preempted, off. From there on it is a boundary
+ * like the kernel's own.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel_side.h"
 
-/* A present is told when it returns, and its moment is its entry. One that takes longer finds its moment gone, and is counted. */
+/* A present is told when it returns, and its moment is its entry. One that takes longer finds its moment gone, and is
+ * counted. */
 #define PRESENT_NS 500000000ull
 
 void m6_kernel_switches_open(struct m6_kernel_side *k)
@@ -103,8 +105,8 @@ static void take_back(struct m6_thread_counters *t, uint64_t *ns, uint64_t known
   t->off_by[M6_OFF_OTHER] = t->off_ns;
 }
 
-/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between two records; and the
- * switches that found no room, or came while the governor had none recorded. */
+/* Faults are /proc's to know, and the wait after a wake-up, and what the switches themselves take, which are between
+ * two records; and the switches that found no room, or came while the governor had none recorded. */
 static void complete(struct m6_thread_counters *t, const struct m6_thread_counters *proc, uint32_t count)
 {
   for (uint32_t i = 0; i < count; i++) {

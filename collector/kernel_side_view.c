@@ -1,7 +1,7 @@
 /* kernel_side_view.c - the kernel side as the last part of a snapshot. See kernel_side.h, snapshot_kernel.h.
  *
- * m6_kernel_view makes rows and their texts; publish.c then asks for the text, and, when nodes, spikes and frames have their
- * place, for the rest. Rows that find no room are left out and counted.
+ * m6_kernel_view makes rows and their texts; publish.c then asks for the text, and, when nodes, spikes and frames have
+ * their place, for the rest. Rows that find no room are left out and counted.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* kernel_switches.c - see kernel_switches.h.
  *
- * An event that counts nothing (PERF_COUNT_SW_DUMMY) for each thread and CPU, whose rings get the switches, starts and ends of threads.
- * A ring is one CPU's; a thread goes from one to another. So what was taken is sorted by time, and what is younger than
- * M6_SWITCHES_HOLD_NS waits, because another CPU may not have written yet what came before it.
+ * An event that counts nothing (PERF_COUNT_SW_DUMMY) for each thread and CPU, whose rings get the switches, starts and
+ * ends of threads. A ring is one CPU's; a thread goes from one to another. So what was taken is sorted by time, and
+ * what is younger than M6_SWITCHES_HOLD_NS waits, because another CPU may not have written yet what came before it.
  */
 #include "kernel_switches.h"
 
@@ -45,7 +45,8 @@ struct m6_switches {
   int same_namespace, stopped;
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ * */
 
 static struct thread *thread_of(struct m6_switches *s, uint32_t tid)
 {
@@ -154,7 +155,8 @@ void m6_switches_close(struct m6_switches *s)
   free(s);
 }
 
-/* ---- the books ----------------------------------------------------------------------------------------------------- */
+/* ---- the books -----------------------------------------------------------------------------------------------------
+ * */
 
 /* A thread of which no event came yet is in a state that the first one tells; until then its time stays open. */
 static void spend(struct thread *t, uint64_t ns)
@@ -234,7 +236,8 @@ const struct m6_thread_counters *m6_switches_rows(struct m6_switches *s, uint32_
   return s->rows;
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -316,7 +319,8 @@ void m6_switches_poll(struct m6_switches *s)
   s->known_ns = s->stopped ? now : now - M6_SWITCHES_HOLD_NS;
 }
 
-/* ---- pauses ---------------------------------------------------------------------------------------------------------- */
+/* ---- pauses
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static int is_there(pid_t pid, uint32_t tid)
 {

@@ -1,4 +1,5 @@
-/* kernel_table.c - the threads' entries in the array that the kernel's programs fill and user space has mapped (bpf/counters.h). */
+/* kernel_table.c - the threads' entries in the array that the kernel's programs fill and user space has mapped
+ * (bpf/counters.h). */
 #include "kernel_table.h"
 
 #include <errno.h>
@@ -47,8 +48,9 @@ void m6_table_give_back(struct m6_counters_inside *in, struct m6_counters_thread
   __atomic_store_n(&e->tid, 0, __ATOMIC_RELEASE);
 }
 
-/* As the kernel's programs make one. One of those can be making one of the same tid at this moment, which then lies behind this one or
- * before it: the first is found by both sides from then on, and the second is nobody's (m6_table_is_second). */
+/* As the kernel's programs make one. One of those can be making one of the same tid at this moment, which then lies
+ * behind this one or before it: the first is found by both sides from then on, and the second is nobody's
+ * (m6_table_is_second). */
 void m6_table_put(struct m6_counters_inside *in, uint32_t tid, const struct m6_counters_thread *t)
 {
   if (m6_table_find(in, tid)) return;
@@ -75,7 +77,8 @@ int m6_table_copy(const struct m6_counters_thread *e, struct m6_counters_thread 
   return out->tid && out->tid != M6_COUNTERS_FILLED && out->first_ns;
 }
 
-/* It is given back as soon as the program that made it has surely ended, which writes to it for less than a microsecond. */
+/* It is given back as soon as the program that made it has surely ended, which writes to it for less than a
+ * microsecond. */
 #define SECOND_NS 10000000
 int m6_table_is_second(struct m6_counters_inside *in, struct m6_counters_thread *place, uint32_t tid, uint64_t now)
 {

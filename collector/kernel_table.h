@@ -1,5 +1,5 @@
-/* kernel_table.h - the threads' entries in the array that the kernel's programs fill and user space has mapped (bpf/counters.h). One
- * thread of user space uses it; the programs write beside it. */
+/* kernel_table.h - the threads' entries in the array that the kernel's programs fill and user space has mapped
+ * (bpf/counters.h). One thread of user space uses it; the programs write beside it. */
 #ifndef M6_KERNEL_TABLE_H
 #define M6_KERNEL_TABLE_H
 

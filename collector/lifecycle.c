@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Each end of a running session: tell the shim, flush. Of a pending one: take the wish back, and flush too, since the shim may
- * have started in that very moment. */
+/* Each end of a running session: tell the shim, flush. Of a pending one: take the wish back, and flush too, since the
+ * shim may have started in that very moment. */
 #define ENDS(event)                                                                                                    \
   {M6_LIFE_PENDING, event, M6_LIFE_ENDED, M6_DO_CANCEL | M6_DO_FLUSH},                                                 \
   {                                                                                                                    \

@@ -1,12 +1,14 @@
-/* lifecycle.h - the life of a session, as one table: from inert, over granted, pending and collecting, to an end that has a name.
+/* lifecycle.h - the life of a session, as one table: from inert, over granted, pending and collecting, to an end that
+ * has a name.
  *
  *   inert -> granted -> pending -> collecting -> ended -> inert
  *
- * Promise: nothing collects without a grant; a start that is still pending is cancelled by any end; one grant starts one session; whatever
- * ends a session, it is told to the shim, what there is is flushed, and the machine is inert again with the end's name in `end`. An
- * event that a state does not know changes nothing and asks for nothing. The model is lifecycle.pml.
- * A dump is part of flushing (or is written on demand, while it collects), and no state of its own; an analysis is of what was flushed, by
- * another process, after (tools/mach6/analysis.h).
+ * Promise: nothing collects without a grant; a start that is still pending is cancelled by any end; one grant starts
+ * one session; whatever ends a session, it is told to the shim, what there is is flushed, and the machine is inert
+ * again with the end's name in `end`. An event that a state does not know changes nothing and asks for nothing. The
+ * model is lifecycle.pml.
+ * A dump is part of flushing (or is written on demand, while it collects), and no state of its own; an analysis is of
+ * what was flushed, by another process, after (tools/mach6/analysis.h).
  * Pure: time is an argument (CLOCK_MONOTONIC, ns), no system call, no allocation. Callers: session.c. One thread.
  */
 #ifndef M6_LIFECYCLE_H
@@ -61,7 +63,8 @@ struct m6_lifecycle {
 void m6_lifecycle_init(struct m6_lifecycle *l, uint64_t ttl_ns);
 /* The grant as the target says it now: feeds M6_EVENT_GRANT or M6_EVENT_REFUSE. */
 void m6_lifecycle_grant(struct m6_lifecycle *l, uint32_t allowed, uint32_t started);
-/* One event, at a time; what is to be done: M6_DO_*, or 0. For M6_EVENT_STARTED the time is that of the session's first moment. */
+/* One event, at a time; what is to be done: M6_DO_*, or 0. For M6_EVENT_STARTED the time is that of the session's first
+ * moment. */
 unsigned m6_lifecycle_event(struct m6_lifecycle *l, enum m6_life_event event, uint64_t now_ns);
 /* Time passes: the TTL's end, when it has come. */
 unsigned m6_lifecycle_tick(struct m6_lifecycle *l, uint64_t now_ns);

@@ -1,8 +1,9 @@
 /* lost_exec.h - at which exec a run lost the shim: the last image of a process became a program without one.
  *
- * Promise: an entry is there as long as no later image of its process is known. It is what the image's shim noted before the
- * exec, so it does not matter how soon the program ended; an exec past the shim (by a system call) is known when it was seen
- * in /proc. Bounded: of very many, the first ones and the direct child's are kept. Called by run.c alone.
+ * Promise: an entry is there as long as no later image of its process is known. It is what the image's shim noted
+ * before the exec, so it does not matter how soon the program ended; an exec past the shim (by a system call) is known
+ * when it was seen in /proc. Bounded: of very many, the first ones and the direct child's are kept. Called by run.c
+ * alone.
  */
 #ifndef M6_LOST_EXEC_H
 #define M6_LOST_EXEC_H

@@ -52,12 +52,13 @@ struct mach6_node_stats {
 
 enum mach6_format { MACH6_JSON, MACH6_MSGPACK };
 
-/* What a collector publishes of that process, its newest snapshot copied. *out is to be closed; after an error it is NULL. */
+/* What a collector publishes of that process, its newest snapshot copied. *out is to be closed; after an error it is
+ * NULL. */
 int mach6_stats_open(pid_t pid, mach6_stats **out);
 /* A final snapshot: the plain contents of fd, which stays the caller's. */
 int mach6_stats_open_fd(int fd, mach6_stats **out);
-/* A dump that a collector wrote (`mach6 run --out FILE`). One that was cut or damaged gives what comes before that, and says so:
- * ask mach6_stats_dump. */
+/* A dump that a collector wrote (`mach6 run --out FILE`). One that was cut or damaged gives what comes before that, and
+ * says so: ask mach6_stats_dump. */
 int mach6_stats_load(const char *path, mach6_stats **out);
 int mach6_stats_refresh(mach6_stats *s);     /* the newest snapshot; open has done it once */
 int mach6_stats_ended(const mach6_stats *s); /* 1 when the session is over and nothing newer will come */

@@ -1,5 +1,5 @@
-/* map_check.h - what of the mappings that are known is still there, by the kernel's own list: for when ends are missing. Reads /proc. One thread.
- * Caller: site_side.c. */
+/* map_check.h - what of the mappings that are known is still there, by the kernel's own list: for when ends are
+ * missing. Reads /proc. One thread. Caller: site_side.c. */
 #ifndef M6_MAP_CHECK_H
 #define M6_MAP_CHECK_H
 

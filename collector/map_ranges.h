@@ -1,10 +1,12 @@
 /* map_ranges.h - which range of addresses is whose: mappings as they were made, and what of them went.
  *
- * Ranges do not overlap. The one that was made last holds its place; an end takes what is older than itself (shm/sites.h says why that is
- * all). So of two that are told in the wrong order the same is left, as long as no birth is told after its own end.
+ * Ranges do not overlap. The one that was made last holds its place; an end takes what is older than itself
+ * (shm/sites.h says why that is all). So of two that are told in the wrong order the same is left, as long as no birth
+ * is told after its own end.
  *
- * Promise: memory is O(ranges), M6_MAP_RANGES_MAX at most: what finds no room is told as lost. O(log ranges) for each that is cut or goes:
- * a treap (Aragon and Seidel 1989) by address. Any clock and any range may come. One thread. Callers: site_side.c, map_check.c.
+ * Promise: memory is O(ranges), M6_MAP_RANGES_MAX at most: what finds no room is told as lost. O(log ranges) for each
+ * that is cut or goes: a treap (Aragon and Seidel 1989) by address. Any clock and any range may come. One thread.
+ * Callers: site_side.c, map_check.c.
  */
 #ifndef M6_MAP_RANGES_H
 #define M6_MAP_RANGES_H

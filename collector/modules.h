@@ -2,7 +2,8 @@
  *
  *   out.modules = (struct m6_module_view){image, m6_modules_of_image};      publish.c asks when a snapshot is to have them
  *
- * Only files that were opened for a stack are listed, so nothing is opened for the list. One thread. Caller: outlets.c, by publish.c.
+ * Only files that were opened for a stack are listed, so nothing is opened for the list. One thread. Caller: outlets.c,
+ * by publish.c.
  */
 #ifndef M6_MODULES_H
 #define M6_MODULES_H

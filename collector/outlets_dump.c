@@ -1,8 +1,8 @@
 /* outlets_dump.c - a session's dumps: the one at its end (--out), and those on demand. See session.h and dump_write.h.
  *
- * On demand: m6_outlets_dump asks for the names of sites, as the debug information has them; m6_outlets_dump_poll, which is called each turn
- * of the drain loop, takes a snapshot into a block of its own when they are there, and begins. At the end nothing is left to drain, so
- * that dump is waited for; SIGTERM gives it up.
+ * On demand: m6_outlets_dump asks for the names of sites, as the debug information has them; m6_outlets_dump_poll,
+ * which is called each turn of the drain loop, takes a snapshot into a block of its own when they are there, and
+ * begins. At the end nothing is left to drain, so that dump is waited for; SIGTERM gives it up.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* payload_govern.c - budgets, the governor, a chain of sessions and the whole heap, as JSON. See payload_report.c for the keys' rules.
+/* payload_govern.c - budgets, the governor, a chain of sessions and the whole heap, as JSON. See payload_report.c for
+ * the keys' rules.
  *
  * Memory in bytes where the key says so, times in seconds, shares of 1.
  */

@@ -1,7 +1,8 @@
-/* payload_seconds.c - the key "seconds" of a report: what happened in each second, an array each. As payload_report.c; times are whole
- * nanoseconds, so that the numbers of a column sum up to what the session had.
+/* payload_seconds.c - the key "seconds" of a report: what happened in each second, an array each. As payload_report.c;
+ * times are whole nanoseconds, so that the numbers of a column sum up to what the session had.
  *
- * What the kernel and the sites counted is apart, and null where nothing was; a column of the kernel's without a source is null in each row.
+ * What the kernel and the sites counted is apart, and null where nothing was; a column of the kernel's without a source
+ * is null in each row.
  */
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* payload_sites.c - the report's key "sites": sampled allocations, null when none were asked for; and "modules": the files that stacks led
- * through. Keys are only ever added. */
+/* payload_sites.c - the report's key "sites": sampled allocations, null when none were asked for; and "modules": the
+ * files that stacks led through. Keys are only ever added. */
 #include <math.h>
 
 #include "stats_sites.h"

@@ -1,7 +1,7 @@
 /* profile.c - see profile.h: a tree of frames, from which both the table and the folded stacks are read.
  *
- * A node is a function called from its parent; totals are sums over subtrees, counted at the outermost node of each function.
- * May call symbols.h and libc.
+ * A node is a function called from its parent; totals are sums over subtrees, counted at the outermost node of each
+ * function. May call symbols.h and libc.
  */
 #include "profile.h"
 #include "hash_free.h"
@@ -67,7 +67,8 @@ void m6_profile_free(struct m6_profile *p)
   free(p);
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------------------ */
+/* ---- adding
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static struct function *function_of(struct m6_profile *p, const struct m6_sym_name *name, int kernel)
 {
@@ -135,7 +136,8 @@ static struct node *descend(struct m6_profile *p, struct node *at, uint64_t ip, 
   return at;
 }
 
-/* Is this where a thread begins: nothing above it is missing? libc's own part is often stripped: then any of its code will do. */
+/* Is this where a thread begins: nothing above it is missing? libc's own part is often stripped: then any of its code
+ * will do. */
 static int is_first(const struct m6_sym_name *name, uint32_t frames)
 {
   static const char *const firsts[] = {"_start",
@@ -191,7 +193,8 @@ int m6_profile_add(struct m6_profile *p, const char *thread, const uint64_t *use
 
 struct m6_profile_sum m6_profile_sum(const struct m6_profile *p) { return p->sum; }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Samples at n and below it. Depth is bounded by two stacks with what is inlined. */
 static uint64_t sum_up(struct node *n)
@@ -236,7 +239,8 @@ const struct m6_profile_row *m6_profile_rows(struct m6_profile *p, uint32_t *cou
   return p->rows;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* Bytes of the UTF-8 character at s, 0 when it is none (Unicode 15, table 3-7). */
 static size_t utf8_bytes(const unsigned char *s)
@@ -251,7 +255,8 @@ static size_t utf8_bytes(const unsigned char *s)
   return n;
 }
 
-/* At most room bytes, the NUL included; at least one character that can be read. `not`: a character that may not stand there. */
+/* At most room bytes, the NUL included; at least one character that can be read. `not`: a character that may not stand
+ * there. */
 static size_t clean(const char *from, char not, char *to, size_t room)
 {
   const unsigned char *s = (const unsigned char *)from;

@@ -5,11 +5,12 @@
  *   const struct m6_profile_row *rows = m6_profile_rows(p, &n);
  *   m6_profile_folded(p, file);
  *
- * One profile for the whole session; one more for each scope or thread that is looked at by itself: they share the symbols.
- * Self: samples whose innermost frame the function was, inlined functions counting as functions. Total: samples in which
- * it was anywhere, once each, however often it recursed. Shares are of m6_profile_sum.samples.
- * A stack is cut where its next frame cannot be a return address (code without frame pointers): callers that are shown were
- * verified to be preceded by a call, and sum.cut says how many samples ended like that above their thread's first frame.
+ * One profile for the whole session; one more for each scope or thread that is looked at by itself: they share the
+ * symbols. Self: samples whose innermost frame the function was, inlined functions counting as functions. Total:
+ * samples in which it was anywhere, once each, however often it recursed. Shares are of m6_profile_sum.samples.
+ * A stack is cut where its next frame cannot be a return address (code without frame pointers): callers that are shown
+ * were verified to be preceded by a call, and sum.cut says how many samples ended like that above their thread's first
+ * frame.
  *
  * Memory is O(different stacks). One thread. May use symbols.h; nothing else of the collector.
  */
@@ -45,8 +46,8 @@ int m6_profile_add(struct m6_profile *p, const char *thread, const uint64_t *use
 /* By self, largest first, then by total, then by name. Holds until the next add or free. */
 const struct m6_profile_row *m6_profile_rows(struct m6_profile *p, uint32_t *count);
 struct m6_profile_sum m6_profile_sum(const struct m6_profile *p);
-/* "thread;outermost;...;innermost COUNT" a line, kernel functions with "_[k]": what flame graph tools read. What would break the format
- * (';', control characters, bytes that are no UTF-8) becomes '?'. 0 or an errno. */
+/* "thread;outermost;...;innermost COUNT" a line, kernel functions with "_[k]": what flame graph tools read. What would
+ * break the format (';', control characters, bytes that are no UTF-8) becomes '?'. 0 or an errno. */
 int m6_profile_folded(struct m6_profile *p, FILE *to);
 /* The table as text: a heading and at most `most` rows. 0 or an errno. */
 int m6_profile_print(struct m6_profile *p, FILE *to, uint32_t most);

@@ -1,4 +1,5 @@
-/* publish.c - a capture as a snapshot: the head, and the regions behind the nodes. Nodes are in publish_tree.c. See publish.h. */
+/* publish.c - a capture as a snapshot: the head, and the regions behind the nodes. Nodes are in publish_tree.c. See
+ * publish.h. */
 #include "lost_exec.h"
 #include "publish_parts.h"
 
@@ -282,8 +283,8 @@ static uint32_t put_modules(const struct m6_outside *o, struct m6_writer *w, siz
 
 static size_t room_of(const struct m6_outside *o) { return o->room ? o->room : M6_SNAPSHOT_LIVE_MAX; }
 
-/* Nodes stand at their place from the start. Text goes last: it is written behind the room that everything else could take, and
- * moved down when its place is known. */
+/* Nodes stand at their place from the start. Text goes last: it is written behind the room that everything else could
+ * take, and moved down when its place is known. */
 static void start_block(struct m6_writer *w, void *block, size_t room, int whole)
 {
   memset(w, 0, sizeof *w);
@@ -335,7 +336,8 @@ static void put_identity(const struct m6_capture *c, const struct m6_outside *o,
   m6_put_clean(w, o->lost->to, &s->lost_to_offset, &s->lost_to_bytes, NULL);
 }
 
-/* Where the books close: a running session's at the last boundary, where process and records agree; the final ones at the end. */
+/* Where the books close: a running session's at the last boundary, where process and records agree; the final ones at
+ * the end. */
 static struct m6_point closing_point(const struct m6_capture *c, int final, uint32_t end_reason, uint32_t *clamped)
 {
   if ((!final || end_reason == M6_END_FAILURE) && c->books.last.number != 0) return c->books.last.ret;

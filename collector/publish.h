@@ -17,8 +17,8 @@ struct m6_price {                    /* ns, NaN when not calibrated */
   double pair, scope, frame, sample; /* sample: a sampled allocation, with its stack and its end */
 };
 
-/* What comes behind the text of a snapshot, and is not the capture's to know. `text` gives a text that is appended to the
- * snapshot's own as it is; `append` writes from `at` on, up to `room`, and gives where it ended. */
+/* What comes behind the text of a snapshot, and is not the capture's to know. `text` gives a text that is appended to
+ * the snapshot's own as it is; `append` writes from `at` on, up to `room`, and gives where it ended. */
 struct m6_appendix {
   void *arg;
   const char *(*text)(void *arg, uint32_t *bytes);
@@ -54,8 +54,8 @@ struct m6_outside { /* what a snapshot says that is not the capture's to know */
 };
 
 /* Builds a snapshot in `block` (o->room bytes, 8-aligned); gives its size. FINAL: the books close at the last
- * sample instead of the last boundary. FINAL and WHOLE have retained frames and reservoirs' samples: what a dump is made
- * from. */
+ * sample instead of the last boundary. FINAL and WHOLE have retained frames and reservoirs' samples: what a dump is
+ * made from. */
 enum m6_snapshot_kind { M6_SNAPSHOT_LIVE, M6_SNAPSHOT_FINAL, M6_SNAPSHOT_WHOLE };
 size_t m6_snapshot_build(struct m6_capture *c, const struct m6_outside *o, int kind, void *block);
 

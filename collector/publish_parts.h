@@ -17,7 +17,8 @@ struct m6_writer { /* the block: head, nodes, spikes, frames, and text at the en
 #define M6_CLEAN_MOST 4096 /* bytes of one foreign text */
 /* publish.c. Appends a text as it is: gives where it lies; *length becomes 0 when there was no room. */
 uint32_t m6_put_text(struct m6_writer *w, const char *s, size_t *length);
-/* Foreign text, NUL-terminated, M6_CLEAN_MOST bytes of it at most: valid UTF-8 when it is there. `flags` may be NULL. */
+/* Foreign text, NUL-terminated, M6_CLEAN_MOST bytes of it at most: valid UTF-8 when it is there. `flags` may be NULL.
+ * */
 void m6_put_clean(struct m6_writer *w, const char *s, uint32_t *offset, uint32_t *bytes, uint32_t *flags);
 
 /* publish_tree.c. Lays out all nodes that have something to show; their `out` is their index from then on. */

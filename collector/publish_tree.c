@@ -1,5 +1,5 @@
-/* publish_tree.c - the settled tree as a snapshot's nodes, with their labels, and the samples behind their percentiles. See
- * publish_parts.h. Calls tree.c's m6_tree_home: a node that only an open frame knows gets its place here. */
+/* publish_tree.c - the settled tree as a snapshot's nodes, with their labels, and the samples behind their percentiles.
+ * See publish_parts.h. Calls tree.c's m6_tree_home: a node that only an open frame knows gets its place here. */
 #include "publish_parts.h"
 
 #include <string.h>

@@ -7,9 +7,10 @@
  *   stall    an interval over the spike threshold (frame.h: more than M6_SPIKE_FACTOR times the rolling median, and
  *            M6_SPIKE_OVER_NS more than it)
  *
- * Promise: fixed memory from the start, O(1) a frame and a reading; when a buffer is full the oldest entry gives way and is
- * counted. Buckets are in order of time, whatever a target's clock says; what is late goes to its own second while that is
- * kept, else to the oldest that is. Callers: capture.c, publish.c, kernel_side_seconds.c, kernel_side_view.c. One thread.
+ * Promise: fixed memory from the start, O(1) a frame and a reading; when a buffer is full the oldest entry gives way
+ * and is counted. Buckets are in order of time, whatever a target's clock says; what is late goes to its own second
+ * while that is kept, else to the oldest that is. Callers: capture.c, publish.c, kernel_side_seconds.c,
+ * kernel_side_view.c. One thread.
  */
 #ifndef M6_RETAINED_H
 #define M6_RETAINED_H
@@ -49,14 +50,15 @@ void m6_retained_frame(struct m6_retained *r, const struct m6_ended *e, const st
 void m6_retained_sample(struct m6_retained *r, const struct m6_moment *now);
 /* CPU time so far, of the collector and of the target: goes to the last bucket. */
 void m6_retained_cost(struct m6_retained *r, uint64_t collector_ns, uint64_t target_cpu_ns);
-/* Readings of what the kernel counted, the one before and this one, taken `at` (ns since the session's start, by the collector's
- * clock); and of the sites, in the second of the last m6_retained_sample. What went down is taken off: sums stay exact. */
+/* Readings of what the kernel counted, the one before and this one, taken `at` (ns since the session's start, by the
+ * collector's clock); and of the sites, in the second of the last m6_retained_sample. What went down is taken off: sums
+ * stay exact. */
 void m6_retained_kernel(struct m6_retained *r, uint64_t at, const struct m6_snap_kernel_second *then,
                         const struct m6_snap_kernel_second *now);
 void m6_retained_sites(struct m6_retained *r, const struct m6_snap_site_second *now);
 
-/* What it takes of a snapshot at most, and the regions themselves: at base + at, which is 8-aligned, with the head's counts
- * and offsets; gives the end. `out` translates nodes of the settled tree. */
+/* What it takes of a snapshot at most, and the regions themselves: at base + at, which is 8-aligned, with the head's
+ * counts and offsets; gives the end. `out` translates nodes of the settled tree. */
 #define M6_RETAINED_SNAP_BYTES                                                                                         \
   (M6_BUCKETS_RETAINED * sizeof(struct m6_snap_bucket) + M6_GROWTH_RETAINED * sizeof(struct m6_snap_growth) +          \
    M6_STALLS_RETAINED * sizeof(struct m6_snap_stall))

@@ -2,9 +2,9 @@
  *
  * A command is often a chain (sh, env, timeout, a launcher, then the game) and a game has helpers. Each loaded shim is
  * an image, mapped as soon as its segment appears, drained while the main one is not known, and let go when its process
- * is dead. Main is the image that presents first; if none does, the one with scopes, then that of the direct child which
- * became a program without the shim (lost_exec.h), then the one with most allocations, then the direct child's last. The
- * others are counted: how many, and what they allocated.
+ * is dead. Main is the image that presents first; if none does, the one with scopes, then that of the direct child
+ * which became a program without the shim (lost_exec.h), then the one with most allocations, then the direct child's
+ * last. The others are counted: how many, and what they allocated.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -81,8 +81,8 @@ static void take(struct run *r, const char *file, pid_t via)
     return;
   }
   i->site_interval = r->o.options->site_interval;
-  /* The governor's steps are the session's: an image that comes later (exec, say) goes on where they led, or what was too much would be
-   * so again for seconds. */
+  /* The governor's steps are the session's: an image that comes later (exec, say) goes on where they led, or what was
+   * too much would be so again for seconds. */
   const struct m6_rung *at = &r->o.bounds.governor.at;
   m6_control_on(i, at->level);
   if (at->sites != i->site_interval) m6_control_level(i, at->level, at->sites);
@@ -232,9 +232,9 @@ static void choose_main(struct run *r)
 #define FOLLOW_NS 300000000ull /* a better image must have been it for so long */
 #define FOLLOW_MAX 8u          /* a run of many small programs is not worth loading programs for each */
 
-/* The kernel side belongs to the process that is, or will be, the main one. It is opened on the direct child while that is
- * still held (loading programs takes a core for a tenth of a second, which would be frames), and moved when another one turns
- * out to be it. A new image of the same process (exec) keeps it. */
+/* The kernel side belongs to the process that is, or will be, the main one. It is opened on the direct child while that
+ * is still held (loading programs takes a core for a tenth of a second, which would be frames), and moved when another
+ * one turns out to be it. A new image of the same process (exec) keeps it. */
 static void follow(struct run *r)
 {
   if (r->o.options->level == M6_LEVEL_MEMORY) return;
@@ -317,7 +317,8 @@ static int publish_run(void *arg, int final, uint32_t reason)
   return 1;
 }
 
-/* ---- the session's source (session.h) ----------------------------------------------------------------------------- */
+/* ---- the session's source (session.h) -----------------------------------------------------------------------------
+ * */
 
 /* Pending until the first image of the run is there: a shim with the run's token collects from its first moment. */
 static enum m6_life_event poll_run(void *arg, const struct m6_due *due, enum m6_life state, struct m6_drained *got)
@@ -342,7 +343,7 @@ static enum m6_life_event created(void *arg)
 
 static void ask(void *arg) { scan(arg); } /* each image is asked when it is taken in */
 
-static struct m6_image *image_of(void *arg) { return ((struct run *)arg)->main; }
+static struct m6_image *image_of(void *arg) { return best(arg); }
 
 /* Ends what still runs, takes what is left of all. */
 static void stop(void *arg)

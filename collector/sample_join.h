@@ -8,7 +8,8 @@
  *     while (m6_join_take_any(join, &sample)) credit(scope that is open in sample.tid, or the thread itself, &sample);
  *
  * Promise: each sample is handed out once; of one thread, in the order of time; taking is O(1). At most
- * M6_SAMPLES_RETAINED wait at a time; what comes beyond is counted in refused. No dependence but kernel_samples.h. One thread.
+ * M6_SAMPLES_RETAINED wait at a time; what comes beyond is counted in refused. No dependence but kernel_samples.h. One
+ * thread.
  */
 #ifndef M6_SAMPLE_JOIN_H
 #define M6_SAMPLE_JOIN_H

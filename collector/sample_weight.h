@@ -1,9 +1,9 @@
 /* sample_weight.h - how many periods a CPU sample stands for, by the time at which it was taken.
  *
- * The governor samples one part in n of the time: each sample that is taken then stands for n periods. A sample is often looked at
- * after the next step, so the last M6_SAMPLE_WEIGHTS changes are kept; what is older than all of them has the oldest one's weight before.
- * Totals are sums of weights: times the period, an estimate of CPU time whatever steps there were (Horvitz and Thompson 1952: each
- * unit counts by the inverse of its chance to be drawn).
+ * The governor samples one part in n of the time: each sample that is taken then stands for n periods. A sample is
+ * often looked at after the next step, so the last M6_SAMPLE_WEIGHTS changes are kept; what is older than all of them
+ * has the oldest one's weight before. Totals are sums of weights: times the period, an estimate of CPU time whatever
+ * steps there were (Horvitz and Thompson 1952: each unit counts by the inverse of its chance to be drawn).
  * Pure. One thread. Callers: the sampler.
  */
 #ifndef M6_SAMPLE_WEIGHT_H

@@ -1,4 +1,5 @@
-/* say.h - the collector's words to people: one message for a failure, notes on stderr. Exit statuses are in stats_refuse.h. */
+/* say.h - the collector's words to people: one message for a failure, notes on stderr. Exit statuses are in
+ * stats_refuse.h. */
 #ifndef M6_SAY_H
 #define M6_SAY_H
 

@@ -1,7 +1,7 @@
 /* session.c - the loop that attach.c and run.c share. See session.h.
  *
- * Promise: whatever happens is an event of the lifecycle, in the order in which it happened; what its transitions ask for is done
- * before anything else; time is looked at once a turn.
+ * Promise: whatever happens is an event of the lifecycle, in the order in which it happened; what its transitions ask
+ * for is done before anything else; time is looked at once a turn.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,8 @@ static void happened(struct m6_session *s, enum m6_life_event event, uint64_t no
     answer(s, M6_VERB_ON, M6_EXIT_OK, "collecting", "");
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------------------------------
+ * */
 
 /* A dump of the session as it is now; answered when it is in its place, or is not going to be. */
 static void begin_dump(struct m6_session *s, struct m6_client *k)
@@ -111,7 +112,8 @@ static void commands(struct m6_session *s, uint64_t now)
   }
 }
 
-/* ---- chains ------------------------------------------------------------------------------------------------------- */
+/* ---- chains -------------------------------------------------------------------------------------------------------
+ * */
 
 /* Is this session's share of the chain done? By its frames, or by its time where the last boundary is not there yet. */
 static int share_done(const struct m6_session *s, const struct m6_image *i, uint64_t now)
@@ -134,8 +136,8 @@ static void chain(struct m6_session *s, uint64_t now)
     return;
   }
   if (m6_control_read(i, &control) != 0) return; /* the next poll says so */
-  /* The grant is asked anew, by the shim's own count: a session that was taken over, but ended in that very moment and was followed by
-   * another, is in that and not in ours (lifecycle.pml, NEXT_BY_OWN_COUNT). */
+  /* The grant is asked anew, by the shim's own count: a session that was taken over, but ended in that very moment and
+   * was followed by another, is in that and not in ours (lifecycle.pml, NEXT_BY_OWN_COUNT). */
   if (control.sessions_allowed < c->count + 2 || control.sessions_started >= control.sessions_allowed) {
     m6_say(M6_NORMAL, "process %d allows %u sessions (MACH6_SESSIONS): the chain ends with them", (int)i->who.pid,
            control.sessions_allowed);
@@ -149,7 +151,8 @@ static void chain(struct m6_session *s, uint64_t now)
   /* else there was no memory for it: the session goes on, and it is tried again */
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop -----------------------------------------------------------------------------------------------------
+ * */
 
 /* Between two sessions of a collector that stays: may there be another? */
 static int rests(struct m6_session *s)

@@ -1,5 +1,5 @@
-/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run), and the loop that both share
- * (session.c): it turns what happens into the lifecycle's events, and does what its transitions ask for.
+/* session.h - the two ways to run the collector: on one target (attach), and for `mach6 run` (run), and the loop that
+ * both share (session.c): it turns what happens into the lifecycle's events, and does what its transitions ask for.
  *
  * Promise: a session is bounded, its end has a name, and at the end the shim is told, the rings are drained, the final
  * snapshot is written, and nothing stays behind in /dev/shm but the segment of a target that lives.
@@ -18,7 +18,8 @@
 #include "watch.h"
 
 /* A wake-up costs more than the records that it finds, and takes a CPU from the game: so the collector sleeps until the
- * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate, still fits. */
+ * fullest ring should be a third full. Twice the rate, a burst of three, or the longest sleep's worth at any rate,
+ * still fits. */
 #define M6_POLL_FULL 33 /* percent */
 #define M6_POLL_MIN_MS 2
 #define M6_POLL_BUSY_MS 5 /* while something is waited for */
@@ -26,8 +27,8 @@
 /* With sites, whose stacks have little room: so long for each M6_POLL_SITES_BYTES between two samples, and no less. */
 #define M6_POLL_SITES_MS 10
 #define M6_POLL_SITES_BYTES (M6_SITE_INTERVAL / 2)
-/* When every allocation is a sample a ring is full in a quarter of a millisecond: no sleep while there are records, and M6_WAIT_BRIEF while
- * there are none. */
+/* When every allocation is a sample a ring is full in a quarter of a millisecond: no sleep while there are records, and
+ * M6_WAIT_BRIEF while there are none. */
 #define M6_PUBLISH_MS 500
 #define M6_LOOK_MS 200      /* /proc is looked at so often */
 #define M6_PATIENCE_MS 2000 /* then it is said what the collector waits for */
@@ -102,7 +103,8 @@ void m6_outlets_dump_end(struct m6_outlets *o); /* gives it up */
 int m6_poll_pending_ms(const struct m6_outlets *o); /* until the session begins */
 int m6_poll_ms(struct m6_outlets *o, const struct m6_drained *got);
 
-/* ---- the loop that both ways share -------------------------------------------------------------------------------- */
+/* ---- the loop that both ways share --------------------------------------------------------------------------------
+ * */
 
 struct m6_due { /* what this turn of the loop is to do, beside draining */
   uint64_t now;
@@ -116,10 +118,12 @@ struct m6_source {
   enum m6_life_event (*created)(void *arg); /* there may be new segments */
   void (*ask)(void *arg);                   /* M6_DO_ASK: write the wish for a session */
   void (*stop)(void *arg); /* M6_DO_CANCEL, M6_DO_STOP, M6_DO_FLUSH: tell the shim, wait a moment, drain what is left */
-  /* The session's last snapshot when final. 0: there is nothing to publish yet; then it is tried again at the next turn. */
+  /* The session's last snapshot when final. 0: there is nothing to publish yet; then it is tried again at the next
+   * turn. */
   int (*publish)(void *arg, int final, uint32_t reason);
   struct m6_image *(*image)(void *arg); /* the image that the session is about, or NULL */
-  /* Between two sessions of a collector that stays: what the grant is now. 0 when the target is gone. NULL: there is no second one. */
+  /* Between two sessions of a collector that stays: what the grant is now. 0 when the target is gone. NULL: there is no
+   * second one. */
   int (*grant)(void *arg, struct m6_lifecycle *life);
 };
 

@@ -1,20 +1,25 @@
-/* site_growth.c - does a site leak? What is live there is read at ticks (M6_SITE_POINTS at most, joined by twos when they are full).
+/* site_growth.c - does a site leak? What is live there is read at ticks (M6_SITE_POINTS at most, joined by twos when
+ * they are full).
  *
- * A site is suspect when two things that do not depend on each other say so. No amount decides, so a block an hour is told as well
- * as a block a frame, once enough of them are there:
- *   1. What is live grows: the 99 % interval of its slope leaves out 0 (batch means, verdict.c); or, where nearly all that dies does so
- *      within a tenth of the session, the 95 % interval of the median slope does (trend.h), which sees a rare leak through such churn.
- *   2. What stays has come all the time, and still does. Of the blocks that live, those count that are older than 99.9 % of the dead ones
- *      got to be: the others may still die. By when they were born,
+ * A site is suspect when two things that do not depend on each other say so. No amount decides, so a block an hour is
+ * told as well as a block a frame, once enough of them are there:
+ *   1. What is live grows: the 99 % interval of its slope leaves out 0 (batch means, verdict.c); or, where nearly all
+ *      that dies does so within a tenth of the session, the 95 % interval of the median slope does (trend.h), which
+ *      sees a rare leak through such churn.
+ *   2. What stays has come all the time, and still does. Of the blocks that live, those count that are older than 99.9
+ *      % of the dead ones got to be: the others may still die. By when they were born,
  *        - they lie in LASTING points at least, over half of the session;
- *        - the time since the last of them is no longer than chance makes it: with m points that hold any, a gap of g of the time w has
- *          the probability (1 - g / w)^m under a steady rate (Cox and Lewis 1966). A cache that grew and then stopped has a long one;
- *        - neither half of w has fewer than a third of them, unless that is within chance: half the number with a standard deviation from
- *          the counts' own dispersion (quasi-Poisson, Wedderburn 1974), as blocks may be lost by the hundred, once a level. What slows
- *          down is a cache filling; what has nothing old is blocks with long lives.
- *      A block that grows by realloc is one block: where there are too few, the points at which more was live than ever before count instead.
- * Chance is 2 % each. Together: of 100 leak-free runs at most five name a site (tests/unit/test_site_growth.c holds it to that).
- * What it cannot know: a cache that has been filling steadily up to the end looks the same.
+ *        - the time since the last of them is no longer than chance makes it: with m points that hold any, a gap of g
+ *          of the time w has the probability (1 - g / w)^m under a steady rate (Cox and Lewis 1966). A cache that grew
+ *          and then stopped has a long one;
+ *        - neither half of w has fewer than a third of them, unless that is within chance: half the number with a
+ *          standard deviation from the counts' own dispersion (quasi-Poisson, Wedderburn 1974), as blocks may be lost
+ *          by the hundred, once a level. What slows down is a cache filling; what has nothing old is blocks with long
+ *          lives.
+ *      A block that grows by realloc is one block: where there are too few, the points at which more was live than ever
+ *      before count instead.
+ * Chance is 2 % each. Together: of 100 leak-free runs at most five name a site (tests/unit/test_site_growth.c holds it
+ * to that). What it cannot know: a cache that has been filling steadily up to the end looks the same.
  */
 #include <math.h>
 #include <string.h>
@@ -32,7 +37,8 @@
 #define WIDER 1.35 /* a 99 % interval than one of 95 %, by Student's t at 25 degrees of freedom */
 #define HALF_LEAST (1.0 / 3)
 
-/* ---- readings ----------------------------------------------------------------------------------------------------------------- */
+/* ---- readings
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 /* Neighbours become one point: time adds up, the later reading stands. */
 static void join(struct m6_sites *s)
@@ -71,7 +77,8 @@ void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns)
   s->waiting = s->ms_waiting = 0;
 }
 
-/* ---- judgement ---------------------------------------------------------------------------------------------------------------- */
+/* ---- judgement
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 struct timeline {
   double at[M6_SITE_POINTS + 1]; /* frames, or ms where there are none, before each point */

@@ -1,4 +1,5 @@
-/* site_names.c - see site_names.h. A queue of stack numbers with one taker; what is known is published by one pointer each. */
+/* site_names.c - see site_names.h. A queue of stack numbers with one taker; what is known is published by one pointer
+ * each. */
 #include "site_names.h"
 
 #include <errno.h>
@@ -36,7 +37,9 @@ struct m6_site_names {
   uint8_t *wanted;
 };
 
-/* ---- text ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- text
+ * ------------------------------------------------------------------------------------------------------------------------
+ * */
 
 static size_t put(char *text, size_t at, const char *from)
 {
@@ -85,7 +88,9 @@ static int is_pending(struct m6_symbols *symbols, const struct m6_site_stacked *
   return pending;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the thread
+ * -------------------------------------------------------------------------------------------------------------------
+ * */
 
 static struct timespec after_ms(unsigned ms)
 {

@@ -1,13 +1,14 @@
-/* site_names.h - names for stacks, looked up by a thread of their own: reading a library's debug information may take a second, in
- * which the rings would fill.
+/* site_names.h - names for stacks, looked up by a thread of their own: reading a library's debug information may take a
+ * second, in which the rings would fill.
  *
- * A name is looked up in two kinds. Brief: function and library by symbol tables alone, which costs the game next to nothing, for as long
- * as it runs. Whole: with the functions that were inlined, files and lines, for whoever keeps it (the report, a dump) or watches: that reads and unpacks
- * debug information, some 50 ms of CPU time for libc's alone, in which the game would have one core less.
+ * A name is looked up in two kinds. Brief: function and library by symbol tables alone, which costs the game next to
+ * nothing, for as long as it runs. Whole: with the functions that were inlined, files and lines, for whoever keeps it
+ * (the report, a dump) or watches: that reads and unpacks debug information, some 50 ms of CPU time for libc's alone,
+ * in which the game would have one core less.
  *
- * m6_site_names_ask asks for a stack's text, and never waits; m6_site_names_text gives the best that is known; m6_site_names_wait waits
- * until all that was asked for is known, or for so long. The text: a line for each function, as snapshot_sites.h has it. Stacks and symbols
- * must outlive it. Called from one thread. Caller: site_side.c.
+ * m6_site_names_ask asks for a stack's text, and never waits; m6_site_names_text gives the best that is known;
+ * m6_site_names_wait waits until all that was asked for is known, or for so long. The text: a line for each function,
+ * as snapshot_sites.h has it. Stacks and symbols must outlive it. Called from one thread. Caller: site_side.c.
  */
 #ifndef M6_SITE_NAMES_H
 #define M6_SITE_NAMES_H

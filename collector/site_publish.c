@@ -7,7 +7,8 @@
 
 #define UNSHOWN_SHARE 1000u
 
-/* The one place where what is missing widens an interval (sites.h): what found no room, of whichever site, and of every sum. */
+/* The one place where what is missing widens an interval (sites.h): what found no room, of whichever site, and of every
+ * sum. */
 struct missing {
   struct m6_site_sum lost, in_frames;
   double ends; /* bytes that may have gone, of whichever site */
@@ -39,7 +40,8 @@ static struct m6_snap_amount peak_of(double peak, double variance, const struct 
   return amount(&sum, &m->lost, untracked, NULL);
 }
 
-/* ---- which ones --------------------------------------------------------------------------------------------------------------- */
+/* ---- which ones
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static double by_made(const struct m6_site *s) { return s->made.bytes; }
 static double by_frames(const struct m6_site *s) { return s->in_frames.bytes; }
@@ -91,7 +93,9 @@ static uint32_t choose(struct m6_sites *s, struct m6_site **shown, uint32_t most
   return n;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows
+ * -------------------------------------------------------------------------------------------------------------------------
+ * */
 
 static struct m6_snap_site row_of(const struct m6_sites *s, const struct missing *m, const struct m6_site *site)
 {
@@ -115,8 +119,8 @@ static struct m6_snap_site row_of(const struct m6_sites *s, const struct missing
   return row;
 }
 
-/* Choosing and judging some thousand sites takes milliseconds: then rows stay as they are for so long that this is a thousandth of the time.
- * The last ones, of a session that has ended, are always of now. */
+/* Choosing and judging some thousand sites takes milliseconds: then rows stay as they are for so long that this is a
+ * thousandth of the time. The last ones, of a session that has ended, are always of now. */
 static void show(struct m6_site_shown *to, struct m6_sites *s, const struct missing *m, uint32_t most, int last)
 {
   uint64_t begun = m6_monotonic_ns();

@@ -1,8 +1,9 @@
-/* site_publish.h - the sites of an image into a snapshot that is being built: the head, and at most M6_SITES_SHOWN rows.
+/* site_publish.h - the sites of an image into a snapshot that is being built: the head, and at most M6_SITES_SHOWN
+ * rows.
  *
- * Names are looked up here, for the rows that are shown: brief ones while the session runs, whole ones when somebody watches it, at its end,
- * which is waited for, and for a dump, by whoever writes it: m6_site_publish_ask and then m6_site_side_wait, before the snapshot. Callers: publish.c, by the
- * pointer in struct m6_outside; outlets_dump.c.
+ * Names are looked up here, for the rows that are shown: brief ones while the session runs, whole ones when somebody
+ * watches it, at its end, which is waited for, and for a dump, by whoever writes it: m6_site_publish_ask and then
+ * m6_site_side_wait, before the snapshot. Callers: publish.c, by the pointer in struct m6_outside; outlets_dump.c.
  */
 #ifndef M6_SITE_PUBLISH_H
 #define M6_SITE_PUBLISH_H

@@ -9,7 +9,9 @@
 #define HEAD_WORDS (sizeof(struct m6_site_stack) / 8)
 #define STACK_WORDS (M6_SITE_GRANULES_MAX * M6_STACK_GRANULE / 8) /* of the longest */
 
-/* ---- memory ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * -----------------------------------------------------------------------------------------------------------------------
+ * */
 
 static struct {
   struct m6_site_queued *list;
@@ -69,7 +71,9 @@ void m6_site_queue_close(struct m6_site_queue *q)
   q->count = q->words = 0;
 }
 
-/* ---- in and out --------------------------------------------------------------------------------------------------------------------- */
+/* ---- in and out
+ * ---------------------------------------------------------------------------------------------------------------------
+ * */
 
 int m6_site_queue_full(const struct m6_site_queue *q) { return q->count == q->list_max; }
 int m6_site_queue_stacks_full(const struct m6_site_queue *q) { return q->stacks_max - q->words < STACK_WORDS; }
@@ -89,7 +93,9 @@ void m6_site_queue_done(struct m6_site_queue *q)
   q->words = 0;
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- stacks
+ * -------------------------------------------------------------------------------------------------------------------------
+ * */
 
 static uint64_t hash_of(const uint64_t *word, uint32_t words)
 {
@@ -194,7 +200,9 @@ int m6_site_queue_unpack(const struct m6_site_queue *q, const struct m6_site_que
   return 1;
 }
 
-/* ---- what is code ------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is code
+ * -------------------------------------------------------------------------------------------------------------------
+ * */
 
 static void code_range(void *arg, uint64_t start, uint64_t end, int made)
 {

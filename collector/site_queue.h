@@ -1,12 +1,15 @@
-/* site_queue.h - sampled allocations on their way from the segment to statistics: what their records say, and their stacks, in the
- * collector's own memory. The drain puts in, as fast as it can; who unwinds takes out, when there is time.
+/* site_queue.h - sampled allocations on their way from the segment to statistics: what their records say, and their
+ * stacks, in the collector's own memory. The drain puts in, as fast as it can; who unwinds takes out, when there is
+ * time.
  *
- * A stack is kept once for all that have the same. Where every allocation is a sample, so that there are many, what an unwinder can make no
- * use of is left out first: words that are neither of code nor of the stack itself (pointers to what the function works on), of which no two
- * stacks have the same. For that it has to know which pages are code; until it does, and in programs that make code, all stays.
+ * A stack is kept once for all that have the same. Where every allocation is a sample, so that there are many, what an
+ * unwinder can make no use of is left out first: words that are neither of code nor of the stack itself (pointers to
+ * what the function works on), of which no two stacks have the same. For that it has to know which pages are code;
+ * until it does, and in programs that make code, all stays.
  *
- * Promise: memory is bounded, and of the larger kind of queue there is one that is touched in advance: a page's first touch takes as long as
- * ten records. Stacks are as foreign as what they were copied from. One thread. Callers: site_side.c; outlets.c, of the memory.
+ * Promise: memory is bounded, and of the larger kind of queue there is one that is touched in advance: a page's first
+ * touch takes as long as ten records. Stacks are as foreign as what they were copied from. One thread. Callers:
+ * site_side.c; outlets.c, of the memory.
  */
 #ifndef M6_SITE_QUEUE_H
 #define M6_SITE_QUEUE_H
@@ -64,7 +67,8 @@ static inline uint64_t m6_site_mix(uint64_t hash, uint64_t word)
   return hash ^ hash >> 29;
 }
 uint64_t m6_site_queue_hash(const struct m6_site_queue *q, const struct m6_site_queued *of);
-/* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. `to`: M6_SITE_STACK_BYTES. */
+/* The stack as it was, with 0 for what can be no address; 0 when that is not what a shim writes. `to`:
+ * M6_SITE_STACK_BYTES. */
 int m6_site_queue_unpack(const struct m6_site_queue *q, const struct m6_site_queued *of, uint64_t *to,
                          struct m6_user_state *state);
 /* Which pages are code, as it is known now; NULL: nothing is known. */

@@ -87,7 +87,8 @@ void m6_site_side_close(struct m6_site_side *s)
   free(s);
 }
 
-/* ---- under the guard: copies ------------------------------------------------------------------------------------------------------ */
+/* ---- under the guard: copies
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* A stack's place in the segment back to the shim. */
 static void give_back(void *segment, uint32_t first, uint32_t n)
@@ -230,7 +231,8 @@ void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest)
   find_lost(s, h);
 }
 
-/* ---- on copies: stacks to places --------------------------------------------------------------------------------------------------- */
+/* ---- on copies: stacks to places
+ * --------------------------------------------------------------------------------------------------- */
 
 static void refresh(struct m6_site_side *s, uint64_t now)
 {
@@ -241,8 +243,9 @@ static void refresh(struct m6_site_side *s, uint64_t now)
   m6_site_queue_code(&s->queue, s->symbols);
 }
 
-/* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more seldom: a library
- * may come to lie where another was, and every address is known then. Between two batches: those of a batch are older than it. */
+/* After a dlopen, which is told before it is done, the mappings are read again and again for a second, more and more
+ * seldom: a library may come to lie where another was, and every address is known then. Between two batches: those of a
+ * batch are older than it. */
 static int unsettled(const struct m6_site_side *s, uint64_t now)
 {
   uint64_t loaded = now - s->loads_ns, read = now - s->refreshed_ns;
@@ -264,7 +267,8 @@ static uint32_t unwind(struct m6_site_side *s, struct m6_user_state *state, uint
   if (!s->symbols) return 0;
   uint32_t n = m6_symbols_unwind_whole(s->symbols, state, ip, M6_SITE_FRAMES_MAX, whole);
   if (*whole || n == 0 || m6_symbols_covers(s->symbols, ip[n - 1])) return n;
-  /* It ended in code that is not known: mapped since? Where that never helps (a JIT compiler's code) it is tried less and less. */
+  /* It ended in code that is not known: mapped since? Where that never helps (a JIT compiler's code) it is tried less
+   * and less. */
   if (read < (REFRESH_MS << s->useless) * 1000000ull) return n;
   uint64_t last = ip[n - 1];
   refresh(s, now);
@@ -326,8 +330,9 @@ static void lost(void *arg, uint64_t key, uint64_t bytes, enum m6_map_loss why)
   else m6_sites_shrank(&m->s->maps, key, bytes, m->frame);
 }
 
-/* The books count what is mapped, and what goes, whosever it was; less what a mapping at an address of the caller's replaces. The sites
- * have what was mapped in the session. So they differ by what went that no site had, and by what was placed where none was. */
+/* The books count what is mapped, and what goes, whosever it was; less what a mapping at an address of the caller's
+ * replaces. The sites have what was mapped in the session. So they differ by what went that no site had, and by what
+ * was placed where none was. */
 static void work_on_mapping(struct m6_site_side *s, const struct m6_site_queued *q, struct m6_site_sample *a)
 {
   struct mapping m = {.s = s, .key = q->what == M6_SITE_MAPPED ? ++s->map_key : 0, .frame = a->frame};
@@ -393,8 +398,8 @@ static void make_room(struct m6_site_side *s, const struct m6_capture *c)
   while (s->queue.count > least) work_on_next(s, c);
 }
 
-/* Something was loaded. What came before it is worked on first, for a while, as it may come to lie where other code was; but who knows how
- * long it stays. */
+/* Something was loaded. What came before it is worked on first, for a while, as it may come to lie where other code
+ * was; but who knows how long it stays. */
 static void look_at_news(struct m6_site_side *s, const struct m6_capture *c)
 {
   uint64_t until = m6_monotonic_ns() + NEWS_MS * 1000000ull;
@@ -404,7 +409,8 @@ static void look_at_news(struct m6_site_side *s, const struct m6_capture *c)
   read_again(s);
 }
 
-/* Ends of mappings were lost: the kernel knows what is there. Births that are on their way are told later, with clocks of before. */
+/* Ends of mappings were lost: the kernel knows what is there. Births that are on their way are told later, with clocks
+ * of before. */
 static void look_for_ends(struct m6_site_side *s, const struct m6_capture *c, uint64_t now)
 {
   if (s->counts.unmaps_dropped == s->ends_checked || now - s->checked_ns < CHECK_MS * 1000000ull || !s->pid) return;
@@ -416,8 +422,8 @@ static void look_for_ends(struct m6_site_side *s, const struct m6_capture *c, ui
   s->counts.unmaps_found_bytes = bytes;
 }
 
-/* Where every allocation is a sample rings and stacks are full within a quarter of a millisecond: as long as any come they are only copied,
- * until there is no more room for copies. */
+/* Where every allocation is a sample rings and stacks are full within a quarter of a millisecond: as long as any come
+ * they are only copied, until there is no more room for copies. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, int every, int came)
 {
   if (!s) return 0;
@@ -452,7 +458,8 @@ void m6_site_side_ended(struct m6_site_side *s, const struct m6_capture *c)
   m6_site_queue_close(&s->queue);
 }
 
-/* ---- asked from outside -------------------------------------------------------------------------------------------------------------- */
+/* ---- asked from outside
+ * -------------------------------------------------------------------------------------------------------------- */
 
 struct m6_sites *m6_site_side_sites(struct m6_site_side *s) { return &s->sites; }
 struct m6_sites *m6_site_side_maps(struct m6_site_side *s) { return &s->maps; }

@@ -1,14 +1,15 @@
-/* site_side.h - sampled allocations of one image: from records and stacks in its segment to statistics by site, with names.
+/* site_side.h - sampled allocations of one image: from records and stacks in its segment to statistics by site, with
+ * names.
  *
  *   m6_site_side_record   called by the drain, under the guard: copies what the record says and its stack, gives the stack's place back
  *   m6_site_side_look     foreign too, after the work: counters, what was lost
  *   m6_site_side_work     afterwards, on copies only: unwinds, tells the site, sums up (sites.h)
  *   m6_site_side_ask      for a stack's functions, innermost first: site_names.h says which kind when
  *
- * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever lies there now.
- * The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks, M6_SITE_QUEUE_BYTES on their way.
- * Every function takes NULL for an image whose sites nobody asked for. One thread. Callers: control.c, outlets.c, outlets_dump.c,
- * site_publish.c, modules.c, run.c, attach.c.
+ * A stack is kept as places in files (symbols.h), not as addresses: what was unloaded since keeps its names, whatever
+ * lies there now. The shim's own functions are left out. Memory: M6_SITE_STACKS_MAX different stacks,
+ * M6_SITE_QUEUE_BYTES on their way. Every function takes NULL for an image whose sites nobody asked for. One thread.
+ * Callers: control.c, outlets.c, outlets_dump.c, site_publish.c, modules.c, run.c, attach.c.
  */
 #ifndef M6_SITE_SIDE_H
 #define M6_SITE_SIDE_H
@@ -43,8 +44,9 @@ struct m6_site_side *m6_site_side_open(pid_t pid, uint32_t interval); /* NULL: n
 void m6_site_side_close(struct m6_site_side *s);
 void m6_site_side_record(void *side, struct m6_capture *c, const struct m6_record *r);
 void m6_site_side_look(struct m6_site_side *s, struct m6_capture *c, int rest);
-/* `every`: each allocation is a sample; `came`: the last drain found something. Gives how full the stacks' place was, in percent, or more, as
- * they come in bursts; 100 when there is more to do, for which there was no time before the next drain. */
+/* `every`: each allocation is a sample; `came`: the last drain found something. Gives how full the stacks' place was,
+ * in percent, or more, as they come in bursts; 100 when there is more to do, for which there was no time before the
+ * next drain. */
 uint32_t m6_site_side_work(struct m6_site_side *s, const struct m6_capture *c, int every, int came);
 void m6_site_side_finish(struct m6_site_side *s, const struct m6_capture *c); /* all that is left of it */
 void m6_site_side_ended(struct m6_site_side *s, const struct m6_capture *c);  /* the same, and no more will come */
@@ -62,8 +64,8 @@ void m6_site_side_modules(const struct m6_site_side *s, void (*each)(void *arg, 
 /* Somebody watches the session as it runs: then names are whole (site_names.h) at once. */
 void m6_site_side_watched(struct m6_site_side *s, int watched);
 int m6_site_side_is_watched(const struct m6_site_side *s);
-/* The stack's functions as text (site_names.h): asks for them; gives the best that is known, NULL for nothing yet; waits, for so long at
- * most, until what was asked for is known (1). */
+/* The stack's functions as text (site_names.h): asks for them; gives the best that is known, NULL for nothing yet;
+ * waits, for so long at most, until what was asked for is known (1). */
 void m6_site_side_ask(struct m6_site_side *s, uint32_t stack, enum m6_site_naming kind);
 const char *m6_site_side_text(struct m6_site_side *s, uint32_t stack);
 int m6_site_side_wait(struct m6_site_side *s, unsigned ms);

@@ -1,7 +1,7 @@
 /* site_stacks.h - different stacks, each once, with what was allocated by each: for names and for flame graphs.
  *
- * Stacks are places in files, innermost first, without the shim's own. Number 0 is "none kept". At most M6_SITE_STACKS_MAX; later ones
- * are number 0 too. One thread. Caller: site_side.c.
+ * Stacks are places in files, innermost first, without the shim's own. Number 0 is "none kept". At most
+ * M6_SITE_STACKS_MAX; later ones are number 0 too. One thread. Caller: site_side.c.
  */
 #ifndef M6_SITE_STACKS_H
 #define M6_SITE_STACKS_H

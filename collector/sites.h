@@ -1,25 +1,29 @@
-/* sites.h - who allocates and who keeps: sampled allocations summed up by site. Statistics alone; names are site_side.h's.
+/* sites.h - who allocates and who keeps: sampled allocations summed up by site. Statistics alone; names are
+ * site_side.h's.
  *
- * A site is a place in the code, told by the innermost M6_SITE_DEPTH calls of its stack, and the scope that was open there.
+ * A site is a place in the code, told by the innermost M6_SITE_DEPTH calls of its stack, and the scope that was open
+ * there.
  *
- * Estimates. A block of s bytes was sampled with probability p = 1 - exp(-s / interval), so each sample stands for 1 / p blocks and
- * s / p bytes (Horvitz and Thompson 1952), with variance s^2 (1 - p) / p^2 a sampled block. The 95 % interval is the score interval
- * for a sum of that kind: with v the variance and w = v / estimate (what a sample weighs), estimate + z^2 w / 2 +- z sqrt(v + z^2 w^2 / 4);
- * for equal weights that is the one for a Poisson count (Wilson 1927, Rao 1948), which holds its 95 % from a handful of samples on,
- * where estimate +- z sqrt(v) falls short.
+ * Estimates. A block of s bytes was sampled with probability p = 1 - exp(-s / interval), so each sample stands for 1 /
+ * p blocks and s / p bytes (Horvitz and Thompson 1952), with variance s^2 (1 - p) / p^2 a sampled block. The 95 %
+ * interval is the score interval for a sum of that kind: with v the variance and w = v / estimate (what a sample
+ * weighs), estimate + z^2 w / 2 +- z sqrt(v + z^2 w^2 / 4); for equal weights that is the one for a Poisson count
+ * (Wilson 1927, Rao 1948), which holds its 95 % from a handful of samples on, where estimate +- z sqrt(v) falls short.
  *
- * What is missing: samples that found no room stand for so many bytes at most (shm/sites.h), of whichever site; of those whose end is
- * not known (untracked: never; late: not its frame) the site is. The true sum of samples lies between what is there and that with all
- * of the missing ones, so the interval reaches from the low end of the one to the high end of the other (m6_site_range_of; the estimate
- * stays what was seen). Samples without a stack are not missing: they are a site of their own.
+ * What is missing: samples that found no room stand for so many bytes at most (shm/sites.h), of whichever site; of
+ * those whose end is not known (untracked: never; late: not its frame) the site is. The true sum of samples lies
+ * between what is there and that with all of the missing ones, so the interval reaches from the low end of the one to
+ * the high end of the other (m6_site_range_of; the estimate stays what was seen). Samples without a stack are not
+ * missing: they are a site of their own.
  *
  * Growth: site_growth.c.
  *
- * Frames are numbers of presents: a block that dies with the number it was born with lived and died between two presents.
- * Where there are no frames, growth is per second.
+ * Frames are numbers of presents: a block that dies with the number it was born with lived and died between two
+ * presents. Where there are no frames, growth is per second.
  *
- * Promise: memory is O(sites), at most M6_SITES_MAX, and O(live samples), at most M6_SITE_TABLE; what comes later goes to site 0.
- * Deaths may come before their births, and twice. No foreign memory. One thread. Callers: site_side.c, site_publish.c.
+ * Promise: memory is O(sites), at most M6_SITES_MAX, and O(live samples), at most M6_SITE_TABLE; what comes later goes
+ * to site 0. Deaths may come before their births, and twice. No foreign memory. One thread. Callers: site_side.c,
+ * site_publish.c.
  */
 #ifndef M6_SITES_STATISTICS_H
 #define M6_SITES_STATISTICS_H
@@ -102,12 +106,12 @@ int m6_sites_init(struct m6_sites *s); /* 0 or ENOMEM */
 void m6_sites_close(struct m6_sites *s);
 void m6_sites_made(struct m6_sites *s, const struct m6_site_sample *sample);
 void m6_sites_died(struct m6_sites *s, uint64_t key, uint32_t frame);
-/* Of what was made with this key (and interval 1) so many bytes are gone; with the last of them it has died. And: whether they are is not
- * known any more. */
+/* Of what was made with this key (and interval 1) so many bytes are gone; with the last of them it has died. And:
+ * whether they are is not known any more. */
 void m6_sites_shrank(struct m6_sites *s, uint64_t key, uint64_t bytes, uint32_t frame);
 void m6_sites_untrack(struct m6_sites *s, uint64_t key, uint64_t bytes);
-/* Asks of every live sample whether it still lives; those for which the answer is 0 have died by now, nobody knows when: they count
- * in no lifetime. */
+/* Asks of every live sample whether it still lives; those for which the answer is 0 have died by now, nobody knows
+ * when: they count in no lifetime. */
 void m6_sites_check(struct m6_sites *s, int (*lives)(void *arg, uint64_t key), void *arg);
 /* Takes the readings for growth when it is time. */
 void m6_sites_tick(struct m6_sites *s, uint32_t frame, uint64_t now_ns);

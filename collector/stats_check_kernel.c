@@ -1,4 +1,5 @@
-/* stats_check_kernel.c - is the kernel side's part of a block what a collector writes? As stats_check.c, which calls it.
+/* stats_check_kernel.c - is the kernel side's part of a block what a collector writes? As stats_check.c, which calls
+ * it.
  *
  * Promise: reads only the block. After 1 every section lies inside of it, every text is UTF-8, every enum is in range.
  */

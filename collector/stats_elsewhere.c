@@ -1,8 +1,9 @@
-/* stats_elsewhere.c - segments in a /dev/shm that is not ours: a container's, or one that the game's launcher has mounted.
+/* stats_elsewhere.c - segments in a /dev/shm that is not ours: a container's, or one that the game's launcher has
+ * mounted.
  *
- * They are reached through /proc/PID/root, which takes the right to look into that process: root, or the same user. What is
- * found there is treated as what is found here, byte by byte; a link in there that leads out here leads to nothing that
- * could not be named directly. See stats_targets.h.
+ * They are reached through /proc/PID/root, which takes the right to look into that process: root, or the same user.
+ * What is found there is treated as what is found here, byte by byte; a link in there that leads out here leads to
+ * nothing that could not be named directly. See stats_targets.h.
  */
 #include <dirent.h>
 #include <errno.h>

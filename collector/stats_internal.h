@@ -31,8 +31,8 @@
 #define M6_TEXT_MAX 8192u
 
 /* Nodes that deep below the one that is converted are the last; what lies below them is only counted (`nodes_below`).
- * Each level of a tree is two of JSON, and common readers stop at 256 or fewer than 1,000. jq 1.6, which has 256, counts the
- * key "children" as well: three a level. */
+ * Each level of a tree is two of JSON, and common readers stop at 256 or fewer than 1,000. jq 1.6, which has 256,
+ * counts the key "children" as well: three a level. */
 #define M6_PAYLOAD_DEPTH_MAX 80u
 
 struct mach6_node {

@@ -1,5 +1,5 @@
-/* stats_kernel.c - the kernel side's part of a checked snapshot, made easy to read: sections, words, samples of whole subtrees,
- * causes in order. What reports and JSON share. Calls nothing but libc.
+/* stats_kernel.c - the kernel side's part of a checked snapshot, made easy to read: sections, words, samples of whole
+ * subtrees, causes in order. What reports and JSON share. Calls nothing but libc.
  */
 #include "stats_kernel.h"
 

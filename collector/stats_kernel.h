@@ -37,8 +37,8 @@ const char *m6_kernel_tier(const struct m6_snapshot *s) M6_HIDDEN;
 /* Samples of each node and all below it, by the node's index; the caller's to free. NULL when there are none. */
 uint64_t *m6_samples_below(const mach6_stats *h) M6_HIDDEN;
 
-/* An interval's parts, the largest first: on CPU (its system calls apart, where they are known), the run queue, each cause. They
- * sum up to the interval's time. */
+/* An interval's parts, the largest first: on CPU (its system calls apart, where they are known), the run queue, each
+ * cause. They sum up to the interval's time. */
 #define M6_PARTS_MAX (3 + M6_WHY_COUNT)
 struct m6_part {
   const char *name, *text; /* JSON's word, and one for people */

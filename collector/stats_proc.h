@@ -27,8 +27,8 @@ int m6_proc_stat(pid_t pid, struct m6_proc *out);
 uint64_t m6_proc_tick_ns(void);
 /* Does it run? A zombie does not. */
 int m6_proc_alive(pid_t pid);
-/* The process that has this number (0: any) in another pid namespace, by its number here. 0: there is none; -1: it cannot be known, because only
- * root may look into all of them. Looks through all of /proc. */
+/* The process that has this number (0: any) in another pid namespace, by its number here. 0: there is none; -1: it
+ * cannot be known, because only root may look into all of them. Looks through all of /proc. */
 pid_t m6_proc_in_namespace(uint64_t pidns, pid_t number);
 /* The thread whose files in /proc tell of its memory: itself, or another one where its leader has ended. */
 pid_t m6_proc_speaker(pid_t pid);

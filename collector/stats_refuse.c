@@ -36,7 +36,8 @@ static int another_users(struct words w, pid_t pid, const char *name, uint32_t u
                 (int)pid, name, uid);
 }
 
-/* ---- a process without a segment ----------------------------------------------------------------------------------- */
+/* ---- a process without a segment -----------------------------------------------------------------------------------
+ * */
 
 /* No loader is named in it, so nothing is preloaded into it. 0 also for what is no ELF program, or cannot be read. */
 static int is_static(int fd)
@@ -125,7 +126,8 @@ static int refuse_process(pid_t pid, struct words w)
   return refuse(w, M6_EXIT_NOT_LOADED, "process %d%s has not loaded the shim: " M6_HOW_TO_LOAD, (int)pid, name);
 }
 
-/* ---- a segment that is no good -------------------------------------------------------------------------------------- */
+/* ---- a segment that is no good --------------------------------------------------------------------------------------
+ * */
 
 int m6_refuse_target(const struct m6_target *t, char *why, size_t room)
 {
@@ -170,7 +172,8 @@ int m6_refuse_find(pid_t pid, struct m6_target *out, char *why, size_t room)
     if (list[i].problem == M6_TARGET_FINE) *out = list[i], status = 0;
     else if (bad == NULL && list[i].problem != M6_TARGET_STALE) bad = &list[i];
   }
-  /* What the dead have left tells less than that they are dead; in another namespace, this number is no process of here. */
+  /* What the dead have left tells less than that they are dead; in another namespace, this number is no process of
+   * here. */
   if (bad && bad->problem != M6_TARGET_NAMESPACE && !bad->alive && !m6_proc_alive(pid)) bad = NULL;
   if (status < 0) status = bad ? m6_refuse_target(bad, why, room) : refuse_process(pid, w);
   free(list);

@@ -1,9 +1,9 @@
-/* stats_refuse.h - why a process cannot be captured or shown: one set of words, with what to do about it, and one table of exit statuses, for
- * the collector and for every command of mach6.
+/* stats_refuse.h - why a process cannot be captured or shown: one set of words, with what to do about it, and one table
+ * of exit statuses, for the collector and for every command of mach6.
  *
- * Part of the inspectors' library: libc only. The table below is the documentation of the exit statuses; the collector's --help prints
- * it. The functions give a status of it, with the words in `why`; 0 and nothing in `why` when nothing is wrong. Foreign names are made harmless
- * for a terminal. Thread-safe; not for signal handlers.
+ * Part of the inspectors' library: libc only. The table below is the documentation of the exit statuses; the
+ * collector's --help prints it. The functions give a status of it, with the words in `why`; 0 and nothing in `why` when
+ * nothing is wrong. Foreign names are made harmless for a terminal. Thread-safe; not for signal handlers.
  */
 #ifndef M6_STATS_REFUSE_H
 #define M6_STATS_REFUSE_H

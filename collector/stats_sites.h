@@ -30,7 +30,8 @@ static inline struct m6_snap_amount m6_snap_peak(double peak, double low, double
   int known = low <= peak && peak <= high;
   return (struct m6_snap_amount){peak, known ? low : NAN, known ? high : NAN, NAN, 0};
 }
-/* Sites are of a whole chain of sessions: how many presents those had together. The link of the session that goes on is not there yet. */
+/* Sites are of a whole chain of sessions: how many presents those had together. The link of the session that goes on is
+ * not there yet. */
 static inline uint64_t m6_snap_sites_presents(const struct m6_snapshot *s)
 {
   const struct m6_snap_govern *g = &s->govern;
@@ -42,13 +43,14 @@ static inline uint64_t m6_snap_sites_presents(const struct m6_snapshot *s)
 int m6_site_next_line(const char **at, const char *end, struct m6_site_line *out);
 /* Up to `most` lines of a row's stack; how many. */
 int m6_site_lines(const struct m6_snapshot *s, const struct m6_snap_site *row, struct m6_site_line *out, int most);
-/* Is this function part of an allocator, or a wrapper that everybody goes through? It is not what a site is named after. */
+/* Is this function part of an allocator, or a wrapper that everybody goes through? It is not what a site is named
+ * after. */
 int m6_site_is_allocator(const struct m6_site_line *l);
 /* Is it the C++ library's own? */
 int m6_site_is_library(const struct m6_site_line *l);
 
-/* What the allocator holds and nobody uses, at the last measurement of the whole heap: of `held` what is neither live nor the
- * program's own mappings. Not known of a program that ran before. */
+/* What the allocator holds and nobody uses, at the last measurement of the whole heap: of `held` what is neither live
+ * nor the program's own mappings. Not known of a program that ran before. */
 struct m6_heap_unused {
   int64_t mapped, held; /* held: without what the program itself has mapped; 0 when it is not known */
   int64_t bytes;        /* below 0 when it is not known */

@@ -257,8 +257,8 @@ static int unlink_free(const struct m6_target *t, int young_is_kept)
   return gone;
 }
 
-/* Whose live stats are these? 0: nobody's, or not told yet; -1 when that cannot be known. A collector puts its pid there before anything
- * is published, and so before the magic. */
+/* Whose live stats are these? 0: nobody's, or not told yet; -1 when that cannot be known. A collector puts its pid
+ * there before anything is published, and so before the magic. */
 static pid_t stats_collector(const char *file)
 {
   char path[320];

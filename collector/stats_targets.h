@@ -1,7 +1,7 @@
 /* stats_targets.h - which targets there are on this machine, whose they are, and which segments nobody needs any more.
  *
- * Part of the inspectors' library: `mach6 ps`, the dashboard and the collector share it. Reads segments with pread, so a
- * truncated one is a short read and never a fault.
+ * Part of the inspectors' library: `mach6 ps`, the dashboard and the collector share it. Reads segments with pread, so
+ * a truncated one is a short read and never a fault.
  * Thread-safe; not for signal handlers.
  */
 #ifndef M6_STATS_TARGETS_H
@@ -54,17 +54,19 @@ void m6_target_path(const struct m6_target *t, char path[M6_TARGET_PATH]);
 int m6_shm_elsewhere(pid_t pid);
 /* Every segment in such a folder, as far as we may look into its processes. Looks through all of /proc. */
 void m6_targets_elsewhere(void (*visit)(void *arg, const char *file, pid_t via), void *arg);
-/* Finds the process of a target with problem NAMESPACE, whose namespace must be one inside of ours: then it is FINE, its pid the one here; or it is
- * STALE, because it is gone. Left as it is where neither can be known. */
+/* Finds the process of a target with problem NAMESPACE, whose namespace must be one inside of ours: then it is FINE,
+ * its pid the one here; or it is STALE, because it is gone. Left as it is where neither can be known. */
 void m6_target_resolve(struct m6_target *t);
-/* All of them, by pid, newest image of a pid first. *list is the caller's to free(). 0 or an errno. The second one leaves out those elsewhere,
- * for who asks often. */
+/* All of them, by pid, newest image of a pid first. *list is the caller's to free(). 0 or an errno. The second one
+ * leaves out those elsewhere, for who asks often. */
 int m6_targets_list(struct m6_target **list, size_t *count);
 int m6_targets_list_here(struct m6_target **list, size_t *count);
 /* Unlinks segments and live stats whose process is gone, of one's own user (root: of all), unless a collector holds
- * them or the run that they belong to may still want them; and control sockets of collectors that are gone. Gives how many went. */
+ * them or the run that they belong to may still want them; and control sockets of collectors that are gone. Gives how
+ * many went. */
 size_t m6_reap(void);
-/* What is left of a run whose collector is gone: its segments, whoever still writes them, and that collector's live stats. */
+/* What is left of a run whose collector is gone: its segments, whoever still writes them, and that collector's live
+ * stats. */
 size_t m6_reap_run(uint64_t token, pid_t collector);
 
 #endif

@@ -1,4 +1,5 @@
-/* stats_words.h - the numbers of a snapshot in words, once, for JSON and for people: in reports and in the collector's messages.
+/* stats_words.h - the numbers of a snapshot in words, once, for JSON and for people: in reports and in the collector's
+ * messages.
  *
  * `*_name` are short and stable (JSON values); `*_text` are sentences. Never NULL: what is out of range is "?".
  */

@@ -1,7 +1,7 @@
 /* symbols.c - see symbols.h: addresses to names, with a cache; demangling.
  *
- * A name is found once for each address of a file (not of a process), so nothing is asked twice, wherever the file is mapped.
- * May call symbols_maps.c, symbols_tables.c, symbols_elf.h, libiberty, libc.
+ * A name is found once for each address of a file (not of a process), so nothing is asked twice, wherever the file is
+ * mapped. May call symbols_maps.c, symbols_tables.c, symbols_elf.h, libiberty, libc.
  */
 #include "symbols_parts.h"
 #include "hash_free.h"
@@ -24,7 +24,8 @@ const char *m6_sym_source_name(enum m6_sym_source source)
   return names[source];
 }
 
-/* ---- texts --------------------------------------------------------------------------------------------------------------- */
+/* ---- texts
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static const char *intern_bytes(struct m6_symbols *y, const char *text, size_t n)
 {
@@ -62,7 +63,8 @@ static const char *as_offset(struct m6_symbols *y, const char *module, uint64_t 
   return m6_symbols_intern(y, text);
 }
 
-/* ---- one address ------------------------------------------------------------------------------------------------------------ */
+/* ---- one address
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static struct m6_sym_found *new_found(uint64_t key, int count)
 {
@@ -232,7 +234,8 @@ int m6_symbols_is_return(struct m6_symbols *y, uint64_t address)
   return m6_elf_after_call(elf, vaddr + 1);
 }
 
-/* ---- the process -------------------------------------------------------------------------------------------------------------- */
+/* ---- the process
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void read_identity(struct m6_symbols *y)
 {
@@ -251,8 +254,8 @@ static void read_identity(struct m6_symbols *y)
   if (f) fclose(f);
 }
 
-/* Debug files are looked for when a name is first asked for, which may be after the process's end: then its root has no path any more, and
- * what a container had mounted is gone, unless somebody holds it. */
+/* Debug files are looked for when a name is first asked for, which may be after the process's end: then its root has no
+ * path any more, and what a container had mounted is gone, unless somebody holds it. */
 static void hold_root(struct m6_symbols *y)
 {
   char path[64];

@@ -1,9 +1,10 @@
 /* symbols_debug.h - the separate debug file of an ELF file, where distributions and people put it on this machine.
  *
- * In the target's file system first, then in this one's: by build-id in /usr/lib/debug/.build-id, then by the name of .gnu_debuglink
- * beside the file, in .debug there, and in /usr/lib/debug. A file is taken only when it has the same build-id; where there is none,
- * when its CRC is the link's.
- * No network (symbols_debuginfod.h asks that). Any thread. Callers: symbols_elf.c, symbols_debuginfod.c, kernel_symbol.c.
+ * In the target's file system first, then in this one's: by build-id in /usr/lib/debug/.build-id, then by the name of
+ * .gnu_debuglink beside the file, in .debug there, and in /usr/lib/debug. A file is taken only when it has the same
+ * build-id; where there is none, when its CRC is the link's.
+ * No network (symbols_debuginfod.h asks that). Any thread. Callers: symbols_elf.c, symbols_debuginfod.c,
+ * kernel_symbol.c.
  */
 #ifndef M6_SYMBOLS_DEBUG_H
 #define M6_SYMBOLS_DEBUG_H

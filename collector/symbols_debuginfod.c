@@ -1,4 +1,5 @@
-/* symbols_debuginfod.c - see symbols_debuginfod.h. May call symbols_debug.h, elfutils (libdw, to find dwz's file), libdebuginfod, libc. */
+/* symbols_debuginfod.c - see symbols_debuginfod.h. May call symbols_debug.h, elfutils (libdw, to find dwz's file),
+ * libdebuginfod, libc. */
 #include "symbols_debuginfod.h"
 
 #include <dlfcn.h>
@@ -63,7 +64,8 @@ int m6_debuginfod_on(void)
   return m6_peek(&known) == 2;
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------------------------- */
+/* ---- the thread
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int load(void)
 {
@@ -81,8 +83,8 @@ static int load(void)
   return 0;
 }
 
-/* Called about once a second, more often while bytes arrive. Until a server has answered `a` counts the calls and b is 0; then a is bytes,
- * of b, where the server tells that. Not 0: give it up. */
+/* Called about once a second, more often while bytes arrive. Until a server has answered `a` counts the calls and b is
+ * 0; then a is bytes, of b, where the server tells that. Not 0: give it up. */
 static int progress(struct client *c, long a, long b)
 {
   (void)c;
@@ -191,7 +193,8 @@ static void start(void)
   if (e) state.error = e, state.stopped = 1;
 }
 
-/* ---- asked from outside -------------------------------------------------------------------------------------------------- */
+/* ---- asked from outside
+ * -------------------------------------------------------------------------------------------------- */
 
 static struct wanted *ask(const char *build_id)
 {

@@ -1,8 +1,9 @@
-/* symbols_eh.c - where functions begin in a stripped file: by .eh_frame_hdr, the table that exceptions need and that strip leaves.
+/* symbols_eh.c - where functions begin in a stripped file: by .eh_frame_hdr, the table that exceptions need and that
+ * strip leaves.
  *
- * Layout: LSB Core 5.0, "Exception Frames"; the search table's entries are pairs of signed 32-bit distances from its header, sorted.
- * Other encodings than the one that all linkers write are not read. Foreign bytes: every access is checked against the file.
- * Caller: symbols_elf.c. May call libelf.
+ * Layout: LSB Core 5.0, "Exception Frames"; the search table's entries are pairs of signed 32-bit distances from its
+ * header, sorted. Other encodings than the one that all linkers write are not read. Foreign bytes: every access is
+ * checked against the file. Caller: symbols_elf.c. May call libelf.
  */
 #include <gelf.h>
 #include <string.h>

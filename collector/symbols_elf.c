@@ -1,7 +1,7 @@
 /* symbols_elf.c - see symbols_elf.h. May call elfutils (libdwfl, libdw, libelf) and libc.
  *
- * elfutils looks an address up in a compilation unit by walking all of it. Here a unit's functions are put into a sorted
- * table once, and only the function at hand is walked for what was inlined into it.
+ * elfutils looks an address up in a compilation unit by walking all of it. Here a unit's functions are put into a
+ * sorted table once, and only the function at hand is walked for what was inlined into it.
  */
 #include "symbols_elf.h"
 #include "hash_free.h"
@@ -74,8 +74,8 @@ int m6_elf_pending(struct m6_elf *e)
   return e->asks == ASKS_YES && m6_debuginfod_pending(e->build_id);
 }
 
-/* elfutils asks for the file that dwz put common parts into by the same call: then link is that one's name, and the id stands in
- * the DWARF that was opened just now. */
+/* elfutils asks for the file that dwz put common parts into by the same call: then link is that one's name, and the id
+ * stands in the DWARF that was opened just now. */
 static int is_shared_part(struct m6_elf *e, const char *link, char *build_id)
 {
   GElf_Word crc;
@@ -116,7 +116,8 @@ static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
   return -1; /* it was given when the module was reported */
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ * */
 
 struct m6_elf *m6_elf_open(int fd, const char *path, const char *root)
 {
@@ -181,7 +182,8 @@ int m6_elf_vaddr(struct m6_elf *e, uint64_t offset, uint64_t *vaddr)
   return 0;
 }
 
-/* ---- DWARF --------------------------------------------------------------------------------------------------------- */
+/* ---- DWARF ---------------------------------------------------------------------------------------------------------
+ * */
 
 static void add_function(struct unit *u, Dwarf_Die *die)
 {
@@ -290,8 +292,8 @@ static const char *symbol_at(struct m6_elf *e, uint64_t vaddr)
   return e->index ? m6_sym_index_name(e->index, vaddr) : NULL;
 }
 
-/* elfutils finds the unit whose code begins before an address, and takes what lies between two pieces of it for its own; its search for
- * the line there then gives the row that the piece before ended with. */
+/* elfutils finds the unit whose code begins before an address, and takes what lies between two pieces of it for its
+ * own; its search for the line there then gives the row that the piece before ended with. */
 static int in_unit(Dwarf_Die *cu, Dwarf_Addr pc)
 {
   if (!dwarf_hasattr(cu, DW_AT_ranges) && !dwarf_hasattr(cu, DW_AT_high_pc)) return 1; /* it does not say */
@@ -334,7 +336,8 @@ static int dwarf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out
   return n + 1;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------------
+ * */
 
 /* A stripped program's linkage stubs have no symbols, but a section. */
 static const char *stub_at(struct m6_elf *e, uint64_t vaddr)
@@ -376,8 +379,8 @@ int m6_elf_symbol(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int
   return 1;
 }
 
-/* x86: e8 is a call by displacement, five bytes; ff /2 through a register or memory, two to seven with its operands, and
- * prefixes do not matter, as they come before. */
+/* x86: e8 is a call by displacement, five bytes; ff /2 through a register or memory, two to seven with its operands,
+ * and prefixes do not matter, as they come before. */
 int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr)
 {
   GElf_Ehdr h;

@@ -1,12 +1,12 @@
 /* symbols_elf.h - names for the addresses of one ELF file: symbols, inlined functions, files and lines.
  *
  * Addresses here are the file's own (p_vaddr), so that what is found does not depend on where it was mapped.
- * Sources, best first: DWARF of the file or of its separate debug file (symbols_debug.h says where that is looked for), .symtab,
- * .gnu_debugdata (the compressed small table that stripped distributions ship), .dynsym. elfutils reads all.
+ * Sources, best first: DWARF of the file or of its separate debug file (symbols_debug.h says where that is looked for),
+ * .symtab, .gnu_debugdata (the compressed small table that stripped distributions ship), .dynsym. elfutils reads all.
  * What has no name is told apart by function all the same (symbols_eh.c).
- * The network: debuginfod, only when DEBUGINFOD_URLS is set and neither the file nor this machine has the debug information
- * (symbols_debuginfod.h). m6_elf_names then waits for it, as patience allows; nothing else here does, and who may not wait asks
- * m6_elf_pending first.
+ * The network: debuginfod, only when DEBUGINFOD_URLS is set and neither the file nor this machine has the debug
+ * information (symbols_debuginfod.h). m6_elf_names then waits for it, as patience allows; nothing else here does, and
+ * who may not wait asks m6_elf_pending first.
  * Promise: a symbol is named only when the address lies inside it; a stripped gap has no name, never its neighbour's.
  * Caller: symbols.c. One thread. A file that shrinks while it is read raises SIGBUS, as for every reader by mmap.
  */
@@ -38,8 +38,8 @@ int m6_elf_vaddr(struct m6_elf *e, uint64_t offset,
 int m6_elf_pending(struct m6_elf *e); /* asks debuginfod, if at all, and does not wait: is the file still to come? */
 /* Innermost first; number of them. At least one entry, whose function may be NULL. */
 int m6_elf_names(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
-/* The same by symbol tables alone, the separate debug file's included: one name, no line. No debug section is read or unpacked, which
- * takes some 50 ms for libc's alone. */
+/* The same by symbol tables alone, the separate debug file's included: one name, no line. No debug section is read or
+ * unpacked, which takes some 50 ms for libc's alone. */
 int m6_elf_symbol(struct m6_elf *e, uint64_t vaddr, struct m6_elf_name *out, int most);
 /* Can the instruction before vaddr be a call? 1 also where this is not known (other architectures, no text). */
 int m6_elf_after_call(struct m6_elf *e, uint64_t vaddr);

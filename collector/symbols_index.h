@@ -1,8 +1,9 @@
-/* symbols_index.h - the symbols of one ELF file by address. elfutils walks all of them for each address; here they are sorted once.
+/* symbols_index.h - the symbols of one ELF file by address. elfutils walks all of them for each address; here they are
+ * sorted once.
  *
- * Promise: the name that dwfl_module_addrinfo would find among the symbols that name code: of those that have a size and cover the
- * address the one that begins last, a global one before any local; else the last one before it that has no size, when no other ended in
- * between, and not beyond its section.
+ * Promise: the name that dwfl_module_addrinfo would find among the symbols that name code: of those that have a size
+ * and cover the address the one that begins last, a global one before any local; else the last one before it that has
+ * no size, when no other ended in between, and not beyond its section.
  * Caller: symbols_elf.c. One thread.
  */
 #ifndef M6_SYMBOLS_INDEX_H

@@ -1,7 +1,7 @@
 /* symbols_maps.c - snapshots of a process's executable mappings, and the files behind them. See symbols.h.
  *
- * Promise: a file is used only when it is the one that is mapped (device and inode, or read from the mapping itself). No
- * device is opened. A process that has no memory left (a zombie) keeps the last snapshot.
+ * Promise: a file is used only when it is the one that is mapped (device and inode, or read from the mapping itself).
+ * No device is opened. A process that has no memory left (a zombie) keeps the last snapshot.
  * May call symbols_elf.h and libc.
  */
 #include "symbols_parts.h"
@@ -26,7 +26,8 @@ struct line { /* of maps */
   char *path; /* "" when anonymous */
 };
 
-/* ---- maps ------------------------------------------------------------------------------------------------------------ */
+/* ---- maps
+ * ------------------------------------------------------------------------------------------------------------ */
 
 char *m6_sym_read_all(int fd, size_t most, size_t *bytes)
 {
@@ -62,7 +63,8 @@ static char *read_file(const char *path, int *error)
   return text;
 }
 
-/* The maps of the process by any of its threads: an ended leader's own file is empty. *via: the thread that answered. */
+/* The maps of the process by any of its threads: an ended leader's own file is empty. *via: the thread that answered.
+ * */
 static char *read_maps(pid_t pid, pid_t *via, int *error)
 {
   char path[64];
@@ -101,7 +103,8 @@ static int parse_line(char *text, struct line *l)
   return 1;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------------ */
+/* ---- files
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static int open_regular(const char *path, uint64_t dev, uint64_t ino, int exact, int *error)
 {
@@ -144,7 +147,8 @@ static void undo_relocation(int fd, uint64_t base)
   }
 }
 
-/* An ELF file put together from what is mapped of it: what the loader needs is there (.dynsym, notes, code), sections are not. */
+/* An ELF file put together from what is mapped of it: what the loader needs is there (.dynsym, notes, code), sections
+ * are not. */
 static int image_from_memory(pid_t via, const struct line *lines, uint32_t n, const struct m6_sym_file *f, int *error)
 {
   char path[64];
@@ -295,7 +299,8 @@ struct m6_elf *m6_sym_names_elf(struct m6_symbols *y, struct m6_sym_file *f)
   return f->names;
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------------------------------- */
+/* ---- snapshots
+ * --------------------------------------------------------------------------------------------------------- */
 
 /* Code in memfds and shared memory is a JIT's. */
 static int is_file(const struct line *l)

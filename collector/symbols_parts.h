@@ -1,4 +1,5 @@
-/* symbols_parts.h - what symbols.c, symbols_maps.c, symbols_tables.c and symbols_unwind.c share. Nobody else includes it. */
+/* symbols_parts.h - what symbols.c, symbols_maps.c, symbols_tables.c and symbols_unwind.c share. Nobody else includes
+ * it. */
 #ifndef M6_SYMBOLS_PARTS_H
 #define M6_SYMBOLS_PARTS_H
 

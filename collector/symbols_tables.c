@@ -1,7 +1,8 @@
 /* symbols_tables.c - names that no file holds: the perf map of a JIT compiler, the kernel's table. See symbols.h.
  *
- * A perf map is /tmp/perf-PID.map in the target's file system, PID as the target counts: lines of "START SIZE name", hex. It is
- * foreign text: sizes are capped, a line that is not of this form is skipped, and a file that is not the target's user's is not read.
+ * A perf map is /tmp/perf-PID.map in the target's file system, PID as the target counts: lines of "START SIZE name",
+ * hex. It is foreign text: sizes are capped, a line that is not of this form is skipped, and a file that is not the
+ * target's user's is not read.
  */
 #include "symbols_parts.h"
 

@@ -1,11 +1,13 @@
-/* symbols_unwind.c - callers without frame pointers: by the call frame information that exceptions need, which strip leaves.
+/* symbols_unwind.c - callers without frame pointers: by the call frame information that exceptions need, which strip
+ * leaves.
  *
- * x86-64. libdw interprets .eh_frame; what it finds for an address (where the caller's frame begins, where it saved registers)
- * is a row, and is kept: by the place in the file, and, while mappings stay, by the address, so that a step costs one comparison. Rules that are not of that simple form are few: procedure linkage
- * stubs, whose form is known, and signal frames, where the stack ends for us. Code that was compiled at run time has none: there a frame
- * pointer leads on, or a search for the first caller from which the rules lead to the thread's first function.
- * Foreign bytes: only the copied stack is read, within its bounds; each frame must lie above the last, so it ends.
- * May call symbols_maps.c, elfutils. Caller: kernel_samples_perf.c, by options.unwind.
+ * x86-64. libdw interprets .eh_frame; what it finds for an address (where the caller's frame begins, where it saved
+ * registers) is a row, and is kept: by the place in the file, and, while mappings stay, by the address, so that a step
+ * costs one comparison. Rules that are not of that simple form are few: procedure linkage stubs, whose form is known,
+ * and signal frames, where the stack ends for us. Code that was compiled at run time has none: there a frame pointer
+ * leads on, or a search for the first caller from which the rules lead to the thread's first function. Foreign bytes:
+ * only the copied stack is read, within its bounds; each frame must lie above the last, so it ends. May call
+ * symbols_maps.c, elfutils. Caller: kernel_samples_perf.c, by options.unwind.
  */
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -123,7 +125,9 @@ static int load(const struct m6_user_state *u, uint64_t address, uint64_t *value
   return 1;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps
+ * ----------------------------------------------------------------------------------------------------------------------
+ * */
 
 struct at { /* a frame: where it is, and what the registers were that functions give back */
   uint64_t pc, sp, saved[SAVED];
@@ -132,7 +136,8 @@ enum step { STEP_UP, STEP_LAST, STEP_CUT, STEP_NO_RULE };
 
 static void move_up(struct at *a, uint64_t cfa, uint64_t pc) { a->sp = cfa, a->pc = pc; }
 
-/* To the caller, by the rule for this place. `call`: pc is a return address, which may be the next function's first: the call counts. */
+/* To the caller, by the rule for this place. `call`: pc is a return address, which may be the next function's first:
+ * the call counts. */
 static enum step by_rule(struct m6_symbols *y, const struct m6_user_state *u, struct at *a, int call)
 {
   const struct m6_sym_row *r = row_at(y, call ? a->pc - 1 : a->pc);
@@ -173,9 +178,10 @@ static int leads_home(struct m6_symbols *y, const struct m6_user_state *u, struc
   return 0;
 }
 
-/* Without frame pointers the caller is the first word above that is a return address into a file's code and leads home: a word that is
- * left over from a call that has returned hardly does, as each frame above it must lie where the rules say. Where the stack was not
- * copied to its end nothing leads home. What such code pushes first is mostly the frame pointer. */
+/* Without frame pointers the caller is the first word above that is a return address into a file's code and leads home:
+ * a word that is left over from a call that has returned hardly does, as each frame above it must lie where the rules
+ * say. Where the stack was not copied to its end nothing leads home. What such code pushes first is mostly the frame
+ * pointer. */
 static int by_search(struct m6_symbols *y, const struct m6_user_state *u, struct at *a)
 {
   int tries = SEARCH_TRIES;

@@ -2,8 +2,8 @@
  *
  * Promise: a segment is taken only when it is a regular file of the process's own user, of the right size and version,
  * and written by the process that has the pid now: one that started later than the segment was made is another. Each
- * refusal is one message and one exit status (stats_refuse.h). A mapped segment is locked (flock), which tells other collectors
- * and m6_reap.
+ * refusal is one message and one exit status (stats_refuse.h). A mapped segment is locked (flock), which tells other
+ * collectors and m6_reap.
  */
 #ifndef M6_TARGET_H
 #define M6_TARGET_H

@@ -4,7 +4,8 @@
  *   into startup   at its first present of the main stream, when that is the session's first boundary
  *   into frame     at each further present
  *   into shutdown  at the end, when it made the last present
- *   into its own thread node otherwise. While nobody has presented, that node is the thread's alone, so that it can still
+ *   into its own thread node otherwise. While nobody has presented, that node is the thread's alone, so that it can
+ *   still
  *                  become startup; afterwards threads of one name share one.
  * Callers: drain.c, capture.c, publish.c.
  */

@@ -46,7 +46,8 @@ size_t m6_utf8_clean(const char *text, size_t n, char *out, size_t room, int *re
 size_t m6_utf8_whole(const char *text, size_t n)
 {
   for (size_t back = 1; back <= 3 && back <= n; back++) {
-    /* Does it become a character, when bytes that can only go on are put behind it? Some leads want a second byte of their own. */
+    /* Does it become a character, when bytes that can only go on are put behind it? Some leads want a second byte of
+     * their own. */
     unsigned char lead = (unsigned char)text[n - back];
     if ((lead & 0xc0) == 0x80) continue;
     if (lead < 0xc0) return n;

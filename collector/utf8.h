@@ -4,7 +4,8 @@
  * surrogates, at most U+10FFFF) replaced by U+FFFD, and NUL likewise, because texts travel as C strings too. Never
  * writes more than 3 * n bytes, nor more than `room`; what does not fit is cut at a character. Gives the length;
  * *replaced is set to 1 when something was.
- * m6_utf8_whole gives how much of n bytes is left when a character that is cut off at their end goes; bytes that begin none stay.
+ * m6_utf8_whole gives how much of n bytes is left when a character that is cut off at their end goes; bytes that begin
+ * none stay.
  */
 #ifndef M6_UTF8_H
 #define M6_UTF8_H

@@ -130,7 +130,8 @@ M6_EXPORT void free(void *p)
 }
 void m6_hook_free(void *) HOOK(free);
 
-/* The other hooks in two halves each: COUNTED makes the exported one, whose inert half needs no stack, and opens the second. */
+/* The other hooks in two halves each: COUNTED makes the exported one, whose inert half needs no stack, and opens the
+ * second. */
 #define COUNTED(type, name, params, args)                                                                              \
   static __attribute__((noinline)) type name##_counted params;                                                         \
   M6_EXPORT type name params                                                                                           \
@@ -149,7 +150,8 @@ COUNTED(void *, calloc, (size_t m, size_t n), (m, n))
   return p;
 }
 
-/* One shape for realloc and reallocarray: p's bytes go before, the new block's come after. `sample`: p's key, 0 for none. */
+/* One shape for realloc and reallocarray: p's bytes go before, the new block's come after. `sample`: p's key, 0 for
+ * none. */
 #define RESIZE(p, freed, call, sample)                                                                                 \
   do {                                                                                                                 \
     uint64_t old = (p) ? m6_real.measure(p) : 0;                                                                       \

@@ -3,8 +3,8 @@
  * Promise: every function of m6_real works at any time. Each starts as a stub that resolves the next functions in line;
  * the first call after the environment became readable also decides (disabled, a segment, a session) and puts the next
  * functions themselves into m6_real, so that from then on the inert path is one indirect jump.
- *   - What allocates while malloc itself is being looked up is served by a bounded arena of static memory; giving such a
- *     block back does nothing. If the arena was never used, nobody pays for the question.
+ *   - What allocates while malloc itself is being looked up is served by a bounded arena of static memory; giving such
+ *     a block back does nothing. If the arena was never used, nobody pays for the question.
  *   - Threads that race here never wait: each resolves for itself, the result is the same.
  *   - What is allocated before the decision is counted in the pre-boot account, which then goes to slot 0.
  * May call: libc's dlsym family and getauxval, segment.c, slot.c. errno is kept.

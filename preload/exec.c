@@ -1,12 +1,12 @@
 /* exec.c - the exec functions: a note in the segment of what this process is about to become.
  *
- * Promise: an exec is done as it was asked for, by the next function in line, and one that fails leaves no trace. The note tells
- * a collector, however short the next program is, at which exec the shim was lost; whether it was is not judged here but by
- * what came after: a shim in the next program makes a segment of its own.
- * A forked child says nothing, the segment is its parent's; nor does a child of vfork, which shares its parent's memory and
- * so the gate, but has a number of its own. The list forms become the array forms, as in libc. Async-signal-safe: the next
- * functions are looked up at the start, since here it may be a child of a process with threads, where a lookup may hang.
- * May call: system calls, and libc's plain string functions. errno is kept.
+ * Promise: an exec is done as it was asked for, by the next function in line, and one that fails leaves no trace. The
+ * note tells a collector, however short the next program is, at which exec the shim was lost; whether it was is not
+ * judged here but by what came after: a shim in the next program makes a segment of its own.
+ * A forked child says nothing, the segment is its parent's; nor does a child of vfork, which shares its parent's memory
+ * and so the gate, but has a number of its own. The list forms become the array forms, as in libc. Async-signal-safe:
+ * the next functions are looked up at the start, since here it may be a child of a process with threads, where a lookup
+ * may hang. May call: system calls, and libc's plain string functions. errno is kept.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -18,7 +18,8 @@
 
 extern char **environ;
 
-/* ---- the next in line --------------------------------------------------------------------------------------------- */
+/* ---- the next in line ---------------------------------------------------------------------------------------------
+ * */
 typedef int (*exec_function)(const char *, char *const *);
 typedef int (*exec_function_env)(const char *, char *const *, char *const *);
 
@@ -31,7 +32,8 @@ void m6_next_execs(void)
   for (int w = 0; w < WHICH; w++) m6_poke(&next[w], m6_next(names[w]));
 }
 
-/* ---- the note ----------------------------------------------------------------------------------------------------- */
+/* ---- the note -----------------------------------------------------------------------------------------------------
+ * */
 
 static const char *value(char *const *env, const char *name, size_t n)
 {
@@ -69,7 +71,8 @@ static int carry_out(enum which w, const char *path, char *const *argv, char *co
   return result;
 }
 
-/* ---- the hooks: by names of our own, since libc's header calls what they look at never null ------------------------- */
+/* ---- the hooks: by names of our own, since libc's header calls what they look at never null -------------------------
+ * */
 #define HOOK(name, ...)                                                                                                \
   M6_EXPORT int m6_hook_##name(__VA_ARGS__) __asm__(#name);                                                            \
   int m6_hook_##name(__VA_ARGS__)
@@ -79,7 +82,8 @@ HOOK(execvp, const char *file, char *const *argv) { return carry_out(EXECVP, fil
 HOOK(execve, const char *path, char *const *argv, char *const *env) { return carry_out(EXECVE, path, argv, env); }
 HOOK(execvpe, const char *file, char *const *argv, char *const *env) { return carry_out(EXECVPE, file, argv, env); }
 
-/* What the list forms are called with, as an array on the stack; an environment stands behind the null that ends them. */
+/* What the list forms are called with, as an array on the stack; an environment stands behind the null that ends them.
+ * */
 #define LIST_FORM(name, array_form, env)                                                                               \
   HOOK(name, const char *path, const char *first, ...)                                                                 \
   {                                                                                                                    \

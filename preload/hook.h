@@ -79,7 +79,8 @@ struct m6_hook_row {
 };
 extern const struct m6_hook_row m6_hook_rows[M6_HOOK_COUNT] __attribute__((visibility("hidden")));
 
-/* strcmp(a, b) == 0, for lookups: a sanitizer makes them when its own strcmp, which is first in line, does not work yet. */
+/* strcmp(a, b) == 0, for lookups: a sanitizer makes them when its own strcmp, which is first in line, does not work
+ * yet. */
 static inline int m6_same_name(const char *a, const char *b)
 {
   while (*a && *a == *b) a++, b++;

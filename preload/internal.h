@@ -1,20 +1,20 @@
 /* internal.h - the shim's inside. This code runs in somebody else's process; its rules:
  *
- *   1. Behaviour is unchanged: results, errno, alignment, ordering. A free is counted before the real free, a malloc after
- *      the real malloc, a failed realloc is undone.
+ *   1. Behaviour is unchanged: results, errno, alignment, ordering. A free is counted before the real free, a malloc
+ *      after the real malloc, a failed realloc is undone.
  *   2. The hot path makes no syscall, takes no lock, allocates nothing, calls nothing but the real function. No stdio.
  *   3. It never waits for anyone.
- *   4. A few words of initial-exec TLS. It works before its constructor, after its destructor, in TLS destructors and in
- *      signal handlers.
+ *   4. A few words of initial-exec TLS. It works before its constructor, after its destructor, in TLS destructors and
+ *      in signal handlers.
  *   5. It follows whoever is next (RTLD_NEXT), never libc by name.
  *   6. A forked child is inert: the gate lies in a page that the kernel wipes on fork.
  *   7. Shared memory is populated before it is touched.
  *   8. Inert means: one predictable branch, then the real function.
  *   9. One reason, once, on stderr, and only with MACH6_VERBOSE=1 or when what the user asked for cannot be done.
  *
- * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c, exec.c) call slot.c, sample.c and present.c;
- * those call segment.c; boot.c starts everything, by its constructor or by the first call that finds a boot stub in
- * m6_real.
+ * Who calls whom: the hook files (alloc.c, new.c, map.c, scope.c, hook.c, vulkan.c, route.c, exec.c) call slot.c,
+ * sample.c and present.c; those call segment.c; boot.c starts everything, by its constructor or by the first call that
+ * finds a boot stub in m6_real.
  */
 #ifndef M6_INTERNAL_H
 #define M6_INTERNAL_H
@@ -207,8 +207,8 @@ static inline int m6_site_maybe(const void *p)
 void m6_site_free(const void *p) __attribute__((visibility("hidden")));
 /* The same where that may fail (realloc): hold gives its key, 0 for no sample; then settle says how it went. */
 uint64_t m6_site_hold(const void *p) __attribute__((visibility("hidden")));
-/* So many bytes that the program has mapped here (placed: at an address that it chose); and that went, at some time after `clock`. Without
- * bytes nothing. */
+/* So many bytes that the program has mapped here (placed: at an address that it chose); and that went, at some time
+ * after `clock`. Without bytes nothing. */
 void m6_site_mapped(const void *at, uint64_t bytes, int placed) __attribute__((visibility("hidden"), cold));
 void m6_site_unmapped(uint64_t clock, const void *at, uint64_t bytes) __attribute__((visibility("hidden"), cold));
 /* Between two sessions. */
@@ -281,7 +281,8 @@ void m6_signals_back(const uint64_t old[2]) __attribute__((visibility("hidden"),
  * none.
  * May allocate. */
 void *m6_next(const char *symbol) __attribute__((visibility("hidden"), cold));
-/* The same of what has one of libc's versions: libc's own, whoever else interposes it. Not before m6_next was called. */
+/* The same of what has one of libc's versions: libc's own, whoever else interposes it. Not before m6_next was called.
+ * */
 void *m6_next_versioned(const char *symbol) __attribute__((visibility("hidden"), cold));
 /* Resolves and decides whatever is not resolved and decided yet; harmless at any time, from any thread. Keeps errno. */
 void m6_boot(void) __attribute__((visibility("hidden"), cold));

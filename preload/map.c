@@ -1,13 +1,14 @@
 /* map.c - mmap, munmap, mremap, brk, sbrk as the program itself calls them: the "mapped" account, apart from the heap.
  *
  * Promise: the real call's result and errno. While counting, whole pages that succeeded are added to or taken from this
- * thread's `mapped`. A mapping with MAP_FIXED, and what mremap puts at an address of the caller's, counts as no bytes: it replaces what its
- * place held, nearly always a reservation that was counted. The break counts from page to page. What libc maps for itself (malloc's arenas
- * and its part of the break, thread stacks) does not come through here.
- * With sites each range that was mapped or went leaves a record (shm/sites.h). An end is said when the call has succeeded, with the clock
- * of before: nothing is to be taken back, and what another thread maps there meanwhile is the later one. A call with MAP_FIXED that fails
- * is taken to have changed nothing.
- * May call: the next functions (m6_real_map), slot.c, sample.c, segment.c's m6_poll_control (a mapping call is never hot).
+ * thread's `mapped`. A mapping with MAP_FIXED, and what mremap puts at an address of the caller's, counts as no bytes:
+ * it replaces what its place held, nearly always a reservation that was counted. The break counts from page to page.
+ * What libc maps for itself (malloc's arenas and its part of the break, thread stacks) does not come through here.
+ * With sites each range that was mapped or went leaves a record (shm/sites.h). An end is said when the call has
+ * succeeded, with the clock of before: nothing is to be taken back, and what another thread maps there meanwhile is the
+ * later one. A call with MAP_FIXED that fails is taken to have changed nothing.
+ * May call: the next functions (m6_real_map), slot.c, sample.c, segment.c's m6_poll_control (a mapping call is never
+ * hot).
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* next.c - the next functions in line: whose they are, and how to find them.
  *
  * Promise: a lookup of a name that exists neither allocates nor waits, but for the dynamic linker's own lock, so a
- * mapping call may make one from inside an allocator. Mapping calls are plain system calls until the next ones are known.
- * Nothing is cached here but dlsym itself. May call: libc's dlsym family. errno is kept.
+ * mapping call may make one from inside an allocator. Mapping calls are plain system calls until the next ones are
+ * known. Nothing is cached here but dlsym itself. May call: libc's dlsym family. errno is kept.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,8 +34,8 @@ struct link_map *m6_module_of(const void *address)
   return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* A definition with one of libc's versions, which an interposer's has not. The first version is the architecture's own, so that no
- * lookup fails. Not to be inlined into who ends with it: RTLD_NEXT is told by the return address. */
+/* A definition with one of libc's versions, which an interposer's has not. The first version is the architecture's own,
+ * so that no lookup fails. Not to be inlined into who ends with it: RTLD_NEXT is told by the return address. */
 static __attribute__((noinline)) void *versioned(void *handle, const char *symbol)
 {
   static const char *const versions[] = {
@@ -56,8 +56,8 @@ static __attribute__((noinline)) void *versioned(void *handle, const char *symbo
   return found;
 }
 
-/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. libc's is found where the dlvsym
- * that has a version is. */
+/* libc's own dlsym, and the next one in line, which is another when a preload exports its own. libc's is found where
+ * the dlvsym that has a version is. */
 static void find_dlsym(void)
 {
   if (!m6_libc_dlvsym) m6_find_dlvsym();

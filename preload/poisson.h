@@ -1,15 +1,16 @@
 /* poisson.h - how far it is to the next sampled byte.
  *
- * Bytes that are allocated are points on a line; samples are a Poisson process on it with one point in `mean` bytes. A block is
- * sampled when a point falls into it: with probability p = 1 - exp(-s / mean) for s bytes, whatever came before, so s / p is an
- * unbiased estimate of bytes and 1 / p of blocks (Horvitz and Thompson 1952), and the points' independence gives its variance,
- * s^2 (1 - p) / p^2 for each sampled block. A block counts once, however many points fall into it; after it the distance is drawn anew
- * from its end, which an exponential distribution, having no memory, allows.
+ * Bytes that are allocated are points on a line; samples are a Poisson process on it with one point in `mean` bytes. A
+ * block is sampled when a point falls into it: with probability p = 1 - exp(-s / mean) for s bytes, whatever came
+ * before, so s / p is an unbiased estimate of bytes and 1 / p of blocks (Horvitz and Thompson 1952), and the points'
+ * independence gives its variance, s^2 (1 - p) / p^2 for each sampled block. A block counts once, however many points
+ * fall into it; after it the distance is drawn anew from its end, which an exponential distribution, having no memory,
+ * allows.
  * Distances are whole bytes, rounded down: floor(G) < s is the same event as G < s.
  *
- * Integers only: this runs where the game may hold the floating-point state as it likes. Random numbers: SplitMix64 (Steele, Lea,
- * Flood 2014). Logarithm to the base 2 by squaring (Knuth, TAOCP 1.2.2, exercise 25's kin): 24 bits of fraction.
- * Pure; the unit tests link it.
+ * Integers only: this runs where the game may hold the floating-point state as it likes. Random numbers: SplitMix64
+ * (Steele, Lea, Flood 2014). Logarithm to the base 2 by squaring (Knuth, TAOCP 1.2.2, exercise 25's kin): 24 bits of
+ * fraction. Pure; the unit tests link it.
  */
 #ifndef M6_POISSON_H
 #define M6_POISSON_H

@@ -1,14 +1,15 @@
 /* sample.c - sampled allocations: which, with what stack, and when they end. Everything here is out of line.
  *
- * The hooks of alloc.c and new.c count a thread's distance to its next sample down (m6_site_due) and come here when it is used up;
- * free asks a small filter (m6_site_maybe) and comes here when the block may be a sampled one. What is written is in shm/sites.h, the
- * mathematics in poisson.h.
+ * The hooks of alloc.c and new.c count a thread's distance to its next sample down (m6_site_due) and come here when it
+ * is used up; free asks a small filter (m6_site_maybe) and comes here when the block may be a sampled one. What is
+ * written is in shm/sites.h, the mathematics in poisson.h.
  *
- * Promise: no lock, no wait; no system call but at a thread's first samples (its slot and ring; how far its stack reaches) and where
- * memory of the segment is touched first. Works in signal handlers, also one that comes in here a second time: all shared words are
- * changed by one instruction each. What does not fit is counted, and the block is simply no sample.
- * A block goes into the table before its allocation returns, and out of it before it is given back (sample.pml: the model).
- * May call: slot.c, segment.c. errno is kept.
+ * Promise: no lock, no wait; no system call but at a thread's first samples (its slot and ring; how far its stack
+ * reaches) and where memory of the segment is touched first. Works in signal handlers, also one that comes in here a
+ * second time: all shared words are changed by one instruction each. What does not fit is counted, and the block is
+ * simply no sample.
+ * A block goes into the table before its allocation returns, and out of it before it is given back (sample.pml: the
+ * model). May call: slot.c, segment.c. errno is kept.
  */
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +30,8 @@
 
 uint8_t m6_site_filter[M6_SITE_FILTER];
 
-/* ---- the filter: how many live samples have this hash. 255 stays 255: it only means "look" --------------------------------- */
+/* ---- the filter: how many live samples have this hash. 255 stays 255: it only means "look"
+ * --------------------------------- */
 
 static void filter_change(uint64_t address, int by)
 {
@@ -37,7 +39,8 @@ static void filter_change(uint64_t address, int by)
   while (n != 255 && !(n == 0 && by < 0) && !m6_claim(at, &n, (uint8_t)(n + by))) {}
 }
 
-/* ---- the table of live samples ----------------------------------------------------------------------------------------------- */
+/* ---- the table of live samples
+ * ----------------------------------------------------------------------------------------------- */
 
 static uint64_t *bucket_of(uint64_t address)
 {
@@ -59,8 +62,8 @@ static int turn(uint64_t from, uint64_t to)
   return 0;
 }
 
-/* The filter counts before the word is there and after it went: it never says less than what is in the table. Whose session ended
- * meanwhile takes its word back, as m6_site_forget may have been there already. */
+/* The filter counts before the word is there and after it went: it never says less than what is in the table. Whose
+ * session ended meanwhile takes its word back, as m6_site_forget may have been there already. */
 static int insert(uint64_t key)
 {
   uint64_t address = m6_site_address(key), *bucket = bucket_of(address);
@@ -78,7 +81,8 @@ static int insert(uint64_t key)
   return 0;
 }
 
-/* The sample at this address, whose word becomes `mark` more: 0 takes it out, M6_SITE_HELD holds it. Gives its key, 0 for none. */
+/* The sample at this address, whose word becomes `mark` more: 0 takes it out, M6_SITE_HELD holds it. Gives its key, 0
+ * for none. */
 static uint64_t take(uint64_t address, uint64_t mark)
 {
   if (!m6_site_can_key(address) || !m6_peek(&m6_gate.alive)) return 0;
@@ -95,8 +99,9 @@ static uint64_t take(uint64_t address, uint64_t mark)
 
 uint64_t m6_site_hold(const void *p) { return take((uintptr_t)p, M6_SITE_HELD); }
 
-/* What a former session left behind: blocks that were given back while nobody looked. A thread may still be in the middle of a call that
- * began then, so nothing is wiped: each word is taken out as a free does it, and the filter keeps its count. */
+/* What a former session left behind: blocks that were given back while nobody looked. A thread may still be in the
+ * middle of a call that began then, so nothing is wiped: each word is taken out as a free does it, and the filter keeps
+ * its count. */
 void m6_site_forget(void)
 {
   if (!m6_peek(&m6_gate.sites)) return;
@@ -114,9 +119,11 @@ void m6_site_forget(void)
   }
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------------------- */
+/* ---- records
+ * ----------------------------------------------------------------------------------------------------------------- */
 
-/* Room in this thread's ring, with a part of it left for marks; a loss that was not said yet goes first, and not by us. */
+/* Room in this thread's ring, with a part of it left for marks; a loss that was not said yet goes first, and not by us.
+ * */
 static int room(struct m6_thread *t)
 {
   if (m6_unlikely(t->session != m6_peek(&m6_gate.collecting))) m6_thread_session();
@@ -166,16 +173,20 @@ void m6_site_free(const void *p)
   errno = e;
 }
 
-/* ---- stacks -------------------------------------------------------------------------------------------------------------------- */
+/* ---- stacks
+ * --------------------------------------------------------------------------------------------------------------------
+ * */
 
-/* Can this page be read? The kernel copies the mask before it looks at what is to be done with it, and that is nothing. */
+/* Can this page be read? The kernel copies the mask before it looks at what is to be done with it, and that is nothing.
+ * */
 static int readable(uintptr_t page)
 {
   return syscall(SYS_rt_sigprocmask, ~0, page, NULL, (size_t)_NSIG / 8) == 0 || errno != EFAULT;
 }
 
-/* Where this thread's stack begins. A thread of libc's has its thread-local storage right above it, in the same mapping; the process's
- * first one has its own strings there. Of a thread without a slot, which maps, it is not known whether it is that one: by distance. */
+/* Where this thread's stack begins. A thread of libc's has its thread-local storage right above it, in the same
+ * mapping; the process's first one has its own strings there. Of a thread without a slot, which maps, it is not known
+ * whether it is that one: by distance. */
 static uintptr_t stack_top(const struct m6_thread *t, uintptr_t sp)
 {
   uintptr_t first = (uintptr_t)getauxval(AT_RANDOM) & ~(uintptr_t)15;
@@ -183,8 +194,9 @@ static uintptr_t stack_top(const struct m6_thread *t, uintptr_t sp)
   return (uintptr_t)t & ~(uintptr_t)15;
 }
 
-/* The end of what may be read from sp on. On the thread's own stack that is its top; on another one (a handler's, a fiber's), of which
- * nothing is known, the page that sp is in. A stack is the own one when all pages up to what is known of it are there. */
+/* The end of what may be read from sp on. On the thread's own stack that is its top; on another one (a handler's, a
+ * fiber's), of which nothing is known, the page that sp is in. A stack is the own one when all pages up to what is
+ * known of it are there. */
 static uintptr_t stack_end(struct m6_thread *t, uintptr_t sp)
 {
   uintptr_t page = sp & ~(uintptr_t)(M6_PAGE - 1);
@@ -226,7 +238,8 @@ static void give_granules(struct m6_site_head *h, uint32_t first, uint32_t n)
   if (n) m6_shared_and(&h->taken[(first - 1) / 64], ~(run << (first - 1) % 64));
 }
 
-/* Words of the stack from s->sp to `end` that may be addresses, as shm/sites.h has it; until the room for them is used up. */
+/* Words of the stack from s->sp to `end` that may be addresses, as shm/sites.h has it; until the room for them is used
+ * up. */
 static void copy_words(struct m6_site_stack *s, uintptr_t end, uint32_t most, uint32_t room)
 {
   const uint64_t *from = (const uint64_t *)(uintptr_t)s->sp;
@@ -291,7 +304,9 @@ static __attribute__((noinline)) uint32_t copy_stack(struct m6_site_head *h, uin
 #endif
 }
 
-/* ---- a sample -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a sample
+ * --------------------------------------------------------------------------------------------------------------------
+ * */
 
 /* Where a thread is (NULL: nobody knows): its innermost open scope, and how much was loaded by now. Gives the flags. */
 static unsigned whereabouts(const struct m6_thread *t, unsigned *label)
@@ -326,7 +341,8 @@ static void record(struct m6_thread *t, struct m6_site_head *h, const void *p, u
   } else put(t, h, m6_site_key_of(address, number), bytes, interval);
 }
 
-/* ---- mappings: an allocator may map with its lock held, so nobody enters here ----------------------------------------------------- */
+/* ---- mappings: an allocator may map with its lock held, so nobody enters here
+ * ----------------------------------------------------- */
 
 static int map_room(const struct m6_site_head *h)
 {
@@ -392,7 +408,9 @@ void m6_site_unmapped(uint64_t clock, const void *at, uint64_t bytes)
   errno = e;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks
+ * ---------------------------------------------------------------------------------------------------------------------------
+ * */
 
 void m6_site_sample(const void *p, uint64_t bytes)
 {

@@ -6,8 +6,8 @@
  * the innermost mark looks for the mark that it belongs to, 16 deep at most: when found, the scopes above were left by
  * longjmp or throw, and the record says so. In doubt it closes one:
  *   - where all marks come from one return address, a wrapper opens the scopes, and stack pointers mean little;
- *   - a done in tail position has the stack pointer of its caller's caller, so where tail calls are possible, scopes of one
- *     frame alone above the match are taken for its own.
+ *   - a done in tail position has the stack pointer of its caller's caller, so where tail calls are possible, scopes of
+ *     one frame alone above the match are taken for its own.
  * May call: slot.c, segment.c's m6_poll_control, present.c's m6_present_explicit.
  */
 #include <string.h>

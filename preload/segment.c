@@ -55,8 +55,8 @@ static void put_number(struct text *t, uint64_t v, unsigned base)
   put(t, d);
 }
 
-/* A line on stderr may be a signal: SIGPIPE for a pipe that nobody reads, SIGXFSZ for a file at its limit. Both are this
- * thread's, so they are taken back before anyone sees them, unless one was pending already. */
+/* A line on stderr may be a signal: SIGPIPE for a pipe that nobody reads, SIGXFSZ for a file at its limit. Both are
+ * this thread's, so they are taken back before anyone sees them, unless one was pending already. */
 static void write_line(const char *line, size_t bytes)
 {
   uint64_t old[2], before = 0;
@@ -158,8 +158,8 @@ static void forget_file(void *at, int nameless)
   if (!nameless) syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
-/* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done; *file is open then
- * and m6_seg there, or neither. */
+/* Opens, sizes and maps the file, and reserves what is written first. Gives an errno, and what could not be done; *file
+ * is open then and m6_seg there, or neither. */
 static int make_file(const char **what, int nameless, int *file)
 {
   int e = 0, fd;
@@ -223,8 +223,8 @@ static uint32_t choose_clock(void)
   return M6_CLOCK_MONOTONIC;
 }
 
-/* An exec keeps the pid and leaves the former image's segment behind, and nobody's: it is removed here. By identity: same pid
- * in the same namespace, same user, and no collector or run has to do with it. */
+/* An exec keeps the pid and leaves the former image's segment behind, and nobody's: it is removed here. By identity:
+ * same pid in the same namespace, same user, and no collector or run has to do with it. */
 static void remove_former(const char *own_name, size_t prefix, uint64_t namespace)
 {
   struct entry {
@@ -291,8 +291,8 @@ int m6_segment_create(void)
   size_t prefix = (size_t)(t.at - own_name);
   put_number(&t, load, 16);
   if (namespace) remove_former(own_name, prefix, namespace);
-  /* It gets its name when it is whole, so that of a target which is killed before that nothing stays. Where a nameless file cannot be had,
-   * or not be named (no /proc), it has its name from the beginning. */
+  /* It gets its name when it is whole, so that of a target which is killed before that nothing stays. Where a nameless
+   * file cannot be had, or not be named (no /proc), it has its name from the beginning. */
   int fd;
   e = make_file(&what, 1, &fd);
   if (!e) {
@@ -376,8 +376,8 @@ static int heartbeat_lost(uint64_t now)
   return now > beat && now - beat > M6_HEARTBEAT_LOST_MS * 1000000ull;
 }
 
-/* Time for another look at the heartbeat? In ticks of whatever clock there is, so that it costs no more than reading that: a tenth of a
- * second on a time-stamp counter, a quarter on a clock in nanoseconds. */
+/* Time for another look at the heartbeat? In ticks of whatever clock there is, so that it costs no more than reading
+ * that: a tenth of a second on a time-stamp counter, a quarter on a clock in nanoseconds. */
 #define CHECK_TICKS (1ull << 28)
 static int check_due(void)
 {
@@ -404,8 +404,8 @@ void m6_poll_control(uint64_t now)
   }
   uint32_t nobody = 0;
   int cancel;
-  /* A cancellation in here would leave `switching` set for ever. No system call, not even to turn signals off: the program may have
-   * forbidden itself all but a few since. */
+  /* A cancellation in here would leave `switching` set for ever. No system call, not even to turn signals off: the
+   * program may have forbidden itself all but a few since. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
   if (!m6_claim(&switching, &nobody, 1)) {
     pthread_setcancelstate(cancel, NULL);
@@ -426,8 +426,8 @@ void m6_poll_control(uint64_t now)
   pthread_setcancelstate(cancel, NULL);
 }
 
-/* The shim's destructor. What a collector watches is the collector's to remove; one that ended its session in order has taken its heartbeat
- * back, and one that died has none. */
+/* The shim's destructor. What a collector watches is the collector's to remove; one that ended its session in order has
+ * taken its heartbeat back, and one that died has none. */
 void m6_segment_exit(void)
 {
   struct m6_header *h = m6_seg;

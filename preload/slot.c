@@ -6,9 +6,10 @@
  * slot back in the last round of its key destructors, so that what other destructors free still counts as its own. One
  * that first shows up in those rounds never gets there: its slot is found by its dead tid when slots run out. Signals
  * are off while a slot or ring is taken: neither a handler nor a cancellation finds it half done.
- * Where a program forbids itself system calls, threads may begin as long as libc's own may: for a new one no calls are made here but of
- * those that pthread_create and a thread's end make, too (rt_sigprocmask, madvise). Where slots or rings run out: getpid, tgkill.
- * May call: segment.c, next.c (at the start), pthread_setspecific, libc's own mutexes, system calls. errno is kept.
+ * Where a program forbids itself system calls, threads may begin as long as libc's own may: for a new one no calls are
+ * made here but of those that pthread_create and a thread's end make, too (rt_sigprocmask, madvise). Where slots or
+ * rings run out: getpid, tgkill. May call: segment.c, next.c (at the start), pthread_setspecific, libc's own mutexes,
+ * system calls. errno is kept.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,10 +36,10 @@ void m6_signals_back(const uint64_t old[2]) { syscall(SYS_rt_sigprocmask, 2, old
 
 /* ---- a thread's number ------------------------------------------------------------------------------------------ */
 
-/* The kernel would tell, but a program may have forbidden itself to ask, on pain of death. libc knows it, and writes it down as the owner
- * of a mutex that checks for its owner. That mutex is nobody else's, so nobody waits for it, and nothing of a mutex that a signal handler
- * has cut in two is touched. Where threads share their thread-local storage (vfork, clone with CLONE_VM alone) this is the number of the
- * one that it was made for, as the slot is. */
+/* The kernel would tell, but a program may have forbidden itself to ask, on pain of death. libc knows it, and writes it
+ * down as the owner of a mutex that checks for its owner. That mutex is nobody else's, so nobody waits for it, and
+ * nothing of a mutex that a signal handler has cut in two is touched. Where threads share their thread-local storage
+ * (vfork, clone with CLONE_VM alone) this is the number of the one that it was made for, as the slot is. */
 static int (*own_lock)(pthread_mutex_t *), (*own_unlock)(pthread_mutex_t *);
 
 static uint32_t told_tid(void)
@@ -62,8 +63,9 @@ uint32_t m6_tid(void)
   return asked > 0 ? (uint32_t)asked : 0;
 }
 
-/* By name these may be another preload's, or a sanitizer's, who would see a lock that the program does not take. What libc tells is
- * compared once with what the kernel does: nearly always this is the first thread, whose number is that of the process. */
+/* By name these may be another preload's, or a sanitizer's, who would see a lock that the program does not take. What
+ * libc tells is compared once with what the kernel does: nearly always this is the first thread, whose number is that
+ * of the process. */
 static void find_tid(void)
 {
   own_lock = (int (*)(pthread_mutex_t *))m6_next_versioned("pthread_mutex_lock");
@@ -104,8 +106,8 @@ static void reap(void)
   }
 }
 
-/* Should a refused thread go and look? Of every 64 the first eight: several may be refused at one time, and the first of them has found
- * nothing yet. */
+/* Should a refused thread go and look? Of every 64 the first eight: several may be refused at one time, and the first
+ * of them has found nothing yet. */
 static int reap_due(void) { return m6_shared_add(&refusals, 1) % 64 < 8; }
 
 static uint32_t take_slot(void)
@@ -116,7 +118,8 @@ static uint32_t take_slot(void)
     i = take_free_slot();
   }
   if (!i) return 0;
-  /* And all below it: the collector reads up to slots_used, and reading a page that is not there would reserve it, or be a SIGBUS. */
+  /* And all below it: the collector reads up to slots_used, and reading a page that is not there would reserve it, or
+   * be a SIGBUS. */
   if (m6_ensure(M6_OFF_SLOTS, (i + 1) * (uint32_t)sizeof(struct m6_slot))) {
     free_slot(i);
     return 0;
@@ -238,7 +241,8 @@ static struct m6_ring_head *ring_head(uint32_t i)
   return (struct m6_ring_head *)((char *)m6_seg + M6_OFF_RING_HEADS) + i;
 }
 
-/* Claims the next ring, from `from` up. All heads up to it are reserved by then: the collector reads them up to rings_used. */
+/* Claims the next ring, from `from` up. All heads up to it are reserved by then: the collector reads them up to
+ * rings_used. */
 static uint32_t next_ring(uint32_t from)
 {
   uint32_t used = m6_peek(&m6_seg->rings_used), i;

@@ -1,10 +1,12 @@
-/* versioned.c - what dlvsym does here, and how the real one is found, which no lookup by name can do once there is one of ours.
+/* versioned.c - what dlvsym does here, and how the real one is found, which no lookup by name can do once there is one
+ * of ours.
  *
- * Promise: a lookup by version passes over whatever has no versions, ours included, so dlvsym answers what it would without us, but for
- * two things, in which it does as dlsym does: a hooked present is answered with a variant of the very function that was asked for, and
- * RTLD_DEFAULT is answered with our allocation function where that of the version is the one behind us in line, because its blocks will
- * be given back through ours. RTLD_NEXT, which is how a preload finds its own next one, and all else go to the real function by a jump.
- * May run before the shim's constructor. Takes no lock: it reads the list of what was loaded at the start, which only grows at its end.
+ * Promise: a lookup by version passes over whatever has no versions, ours included, so dlvsym answers what it would
+ * without us, but for two things, in which it does as dlsym does: a hooked present is answered with a variant of the
+ * very function that was asked for, and RTLD_DEFAULT is answered with our allocation function where that of the version
+ * is the one behind us in line, because its blocks will be given back through ours. RTLD_NEXT, which is how a preload
+ * finds its own next one, and all else go to the real function by a jump. May run before the shim's constructor. Takes
+ * no lock: it reads the list of what was loaded at the start, which only grows at its end.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -115,7 +117,8 @@ struct m6_choice m6_dlvsym_choose(void *handle, const char *name, const char *ve
   if (!c.jump || !name || handle == RTLD_NEXT || (hook < 0 && (handle != RTLD_DEFAULT || !is_allocator(name))))
     return c;
   void *found = ((void *(*)(void *, const char *, const char *))c.jump)(handle, name, version);
-  /* Not there: it is asked again from where the caller is, whose scope may be larger than ours, and says what is wrong. */
+  /* Not there: it is asked again from where the caller is, whose scope may be larger than ours, and says what is wrong.
+   * */
   if (!found || m6_is_ours(found)) return c;
   c.answer = hook < 0 ? ours_before(name, found) : m6_variant_for(hook, found, M6_ROUTE_DLSYM, caller);
   if (c.answer) c.jump = NULL;

@@ -79,8 +79,8 @@ struct m6_stream {      /* one present stream; claimed by CAS on kind, then writ
 };
 
 struct m6_header {
-  /* line 0: identity; written once, before magic is published. It keeps its place in every version, so that what a dead target of
-   * any version has left can be told */
+  /* line 0: identity; written once, before magic is published. It keeps its place in every version, so that what a dead
+   * target of any version has left can be told */
   uint64_t magic;
   uint32_t version;
   uint32_t pointer_bits;
@@ -107,8 +107,8 @@ struct m6_header {
   int64_t start_live;     /* process heap reading at the session's start, bytes */
   uint64_t exited_clock;  /* non-zero: the shim's destructor ran at that clock */
 
-  /* line 2: control; written by the collector, read by the shim at frame boundaries and other rare points. It has no version of its own: a
-   * collector writes nothing here, nor anywhere else, unless line 0 has its very own version */
+  /* line 2: control; written by the collector, read by the shim at frame boundaries and other rare points. It has no
+   * version of its own: a collector writes nothing here, nor anywhere else, unless line 0 has its very own version */
   uint32_t want;         /* enum m6_want */
   uint32_t session;      /* the collector's number for it; the shim starts once for each new one */
   uint64_t heartbeat_ns; /* CLOCK_MONOTONIC; 0 = no collector was ever here */
@@ -198,7 +198,8 @@ struct m6_labels_head {
 #define M6_OFF_RINGS 491520u
 #define M6_SEGMENT_BYTES (M6_OFF_RINGS + M6_RING_BYTES)
 
-/* Sampled allocations, at the end of the rings' budget: the table of live ones, the ring of mappings, then the stacks, in granules. */
+/* Sampled allocations, at the end of the rings' budget: the table of live ones, the ring of mappings, then the stacks,
+ * in granules. */
 #define M6_OFF_SITE_TABLE (M6_SEGMENT_BYTES - M6_SITE_BYTES)
 #define M6_OFF_MAPS (M6_OFF_SITE_TABLE + M6_SITE_TABLE * 8u)
 #define M6_MAPS_RECORDS 2048u

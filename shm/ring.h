@@ -4,14 +4,15 @@
  * another process. There is no published head: each record's last word carries a stamp, the low 16 bits of its lap
  * number (index / capacity + 1), and is stored last, with release. The argument:
  *
- *   1. Claiming is one instruction (m6_own_fetch_add), so a handler claims a different index than the code it interrupts.
+ *   1. Claiming is one instruction (m6_own_fetch_add), so a handler claims a different index than the code it
+ *      interrupts.
  *   2. A record is readable when its stamp is the one that its index must have. An older lap's stamp means "not yet".
  *      (16 bits: a consumer would have to sleep through 65,536 laps, and the producer never laps it.)
- *   3. The producer claims only while fewer than capacity - M6_RING_MARGIN records are unread, read from `consumed` with
- *      acquire; the margin pays for handlers that claim between the check and the claim.
+ *   3. The producer claims only while fewer than capacity - M6_RING_MARGIN records are unread, read from `consumed`
+ *      with acquire; the margin pays for handlers that claim between the check and the claim.
  *   4. A producer that dies or is cancelled between claim and commit leaves a hole. The consumer passes a hole when a
- *      later record has been committed and the hole has stood for M6_HOLE_PATIENCE of its own polls, or when the target is dead,
- *      and counts it as lost.
+ *      later record has been committed and the hole has stood for M6_HOLE_PATIENCE of its own polls, or when the target
+ *      is dead, and counts it as lost.
  *   5. Frames take several units: all are written, and the first unit's stamp goes last; units 1.. are stamped by plain
  *      release stores before it.
  * Checked by ring.pml (spin) and tests/ under ThreadSanitizer.
@@ -67,8 +68,9 @@ static inline uint64_t m6_ring_claim(struct m6_producer *p, unsigned n)
   return m6_own_fetch_add(&p->head->claimed, n);
 }
 
-/* The same for a ring with many producers (the mappings': sites.h): claims one record where there is room. The index is claimed by
- * compare-and-swap, after a few that others won it is given up. Such a producer has no limit of its own, and needs no margin. */
+/* The same for a ring with many producers (the mappings': sites.h): claims one record where there is room. The index is
+ * claimed by compare-and-swap, after a few that others won it is given up. Such a producer has no limit of its own, and
+ * needs no margin. */
 #define M6_RING_TRIES 16
 static inline int m6_ring_claim_shared(struct m6_ring_head *head, uint32_t capacity, uint64_t *index)
 {

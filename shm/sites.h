@@ -1,42 +1,46 @@
-/* sites.h - sampled allocations: what a thread's ring says of one, where its stack lies, which of them are alive. And mappings.
+/* sites.h - sampled allocations: what a thread's ring says of one, where its stack lies, which of them are alive. And
+ * mappings.
  *
  * The shim samples bytes as a Poisson process (preload/poisson.h): a block of s bytes is taken with probability
  * 1 - exp(-s / interval). What it writes:
- *   - a record in the thread's own ring, M6_REC_SITE. It stands where the thread was: between the marks and dones that it lies
- *     between. There is no room for readings in it, and nobody needs them: with every allocation recorded a ring is full in less than a
- *     millisecond, so that one record must do.
- *         word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48; word 2 = frame << 32 | interval;
- *         label = innermost open scope (flags: whether there is one); depth = 1 + first granule of its stack, 0: there was no room
- *   - its stack, into granules of the pool: registers, then the words from the stack pointer upwards that may be addresses: an unwinder
- *     needs return addresses and saved frame pointers, and large frames are full of other things. For each 64 words of stack one word
- *     whose bits say which of them follow;
+ *   - a record in the thread's own ring, M6_REC_SITE. It stands where the thread was: between the marks and dones that
+ *     it lies between. There is no room for readings in it, and nobody needs them: with every allocation recorded a
+ *     ring is full in less than a millisecond, so that one record must do.
+ *         word 0 = the sample's key; word 1 = usable size (48 bits) and granules << 48; word 2 = frame << 32 |
+ *         interval; label = innermost open scope (flags: whether there is one); depth = 1 + first granule of its stack,
+ *         0: there was no room
+ *   - its stack, into granules of the pool: registers, then the words from the stack pointer upwards that may be
+ *     addresses: an unwinder needs return addresses and saved frame pointers, and large frames are full of other
+ *     things. For each 64 words of stack one word whose bits say which of them follow;
  *   - its key, into the table of live samples;
  *   - when the block is given back, its key out of the table, then M6_REC_FREE: clock, word 1 = key, count = frame.
- * A key is an address and a number: (address / 8) << 19 | number of the sample. Two blocks that have one address at different times
- * have different keys, so whichever ring is read first, a death is never another block's. The bit between the two, M6_SITE_HELD, is 0 in
- * every key; in the table it says that the block's end is being tried (a realloc, an munmap), which may fail.
+ * A key is an address and a number: (address / 8) << 19 | number of the sample. Two blocks that have one address at
+ * different times have different keys, so whichever ring is read first, a death is never another block's. The bit
+ * between the two, M6_SITE_HELD, is 0 in every key; in the table it says that the block's end is being tried (a
+ * realloc, an munmap), which may fail.
  *
  * Who may write what, without a lock and without waiting:
  *   granules  bit set = taken. A thread takes a run of bits of one word by compare-and-swap (a few tries, then it goes without),
- *             the collector clears it when it has copied the stack. A thread that dies in between leaves its bits set; the collector
- *             clears what was taken for M6_GRANULE_LOST_S without a record.
+ *             the collector clears it when it has copied the stack. A thread that dies in between leaves its bits set;
+ *             the collector clears what was taken for M6_GRANULE_LOST_S without a record.
  *   table     a bucket of M6_SITE_BUCKET words by the address; 0 = free. Insert: compare-and-swap 0 -> key in the first word that is
- *             free. Remove: compare-and-swap key -> 0. One address is in one word at most, but for held ones, because a block is removed
- *             before it is given back and inserted after it was got; so words of different blocks never need to agree on anything.
- *             What may fail to end is held instead: key -> key | M6_SITE_HELD, which is nobody's address and keeps the word; then -> key,
- *             or -> 0. A new session takes everything out, word by word.
- * Mappings that the program makes itself (mmap, mremap, the break) are recorded each of them, and what of them goes (munmap, mremap, the
- * break): ranges of whole pages, which need not be those that were mapped. They are rare, and threads that have no ring map as well, so all
- * of them use one ring, `maps_ring`, which has many producers (ring.h):
- *   - M6_REC_MAP: clock, after the call; word 1 = address, with granules in its low 12 bits and the number of pages >> 32 in its high 16;
- *     word 2 = frame << 32 | the number's low half; label, flags and depth as above;
+ *             free. Remove: compare-and-swap key -> 0. One address is in one word at most, but for held ones, because a
+ *             block is removed before it is given back and inserted after it was got; so words of different blocks
+ *             never need to agree on anything. What may fail to end is held instead: key -> key | M6_SITE_HELD, which
+ *             is nobody's address and keeps the word; then -> key, or -> 0. A new session takes everything out, word by
+ *             word.
+ * Mappings that the program makes itself (mmap, mremap, the break) are recorded each of them, and what of them goes
+ * (munmap, mremap, the break): ranges of whole pages, which need not be those that were mapped. They are rare, and
+ * threads that have no ring map as well, so all of them use one ring, `maps_ring`, which has many producers (ring.h):
+ *   - M6_REC_MAP: clock, after the call; word 1 = address, with granules in its low 12 bits and the number of pages >>
+ *     32 in its high 16; word 2 = frame << 32 | the number's low half; label, flags and depth as above;
  *   - M6_REC_UNMAP: clock, before the call, which has succeeded by then; words 1 and 2 as above.
- * What is mapped is said before the call returns, so before anybody can give it back: in this ring no end comes before its birth. It may
- * come after the birth of what got the place next; then its clock is the earlier one. So the range that was mapped last holds a place, and
- * an end ends what is older than itself: all that a reader needs, and nothing needs to be undone when a call fails. A mapping takes over
- * what its place held, as MAP_FIXED does.
- * A death that could not be recorded is counted; the collector then looks into the table for who is still there. Losses cost
- * resolution, never truth. The collector copies, then checks.
+ * What is mapped is said before the call returns, so before anybody can give it back: in this ring no end comes before
+ * its birth. It may come after the birth of what got the place next; then its clock is the earlier one. So the range
+ * that was mapped last holds a place, and an end ends what is older than itself: all that a reader needs, and nothing
+ * needs to be undone when a call fails. A mapping takes over what its place held, as MAP_FIXED does.
+ * A death that could not be recorded is counted; the collector then looks into the table for who is still there. Losses
+ * cost resolution, never truth. The collector copies, then checks.
  */
 #ifndef M6_SITES_H
 #define M6_SITES_H
@@ -60,7 +64,8 @@ static inline uint64_t m6_site_key_of(uint64_t address, uint64_t number)
   return address >> 3 << M6_SITE_ADDRESS_SHIFT | (number & (M6_SITE_HELD - 1));
 }
 static inline uint64_t m6_site_address(uint64_t key) { return key >> M6_SITE_ADDRESS_SHIFT << 3; }
-/* Bytes that a sample stands for at most: s / (1 - exp(-s / interval)) <= s + interval; all of it, where every block is one. */
+/* Bytes that a sample stands for at most: s / (1 - exp(-s / interval)) <= s + interval; all of it, where every block is
+ * one. */
 static inline uint64_t m6_site_stands_for(uint64_t bytes, uint32_t interval)
 {
   return interval > 1 ? bytes + interval : bytes;
@@ -68,8 +73,8 @@ static inline uint64_t m6_site_stands_for(uint64_t bytes, uint32_t interval)
 /* Only such addresses have a key that leads back to them, and is not 0. */
 static inline int m6_site_can_key(uint64_t address) { return address >> 48 == 0 && (address & 7) == 0 && address != 0; }
 
-/* Neighbours in memory go to different buckets, and so do blocks that lie a power of two apart (Fibonacci hashing, Knuth, TAOCP
- * 6.4). */
+/* Neighbours in memory go to different buckets, and so do blocks that lie a power of two apart (Fibonacci hashing,
+ * Knuth, TAOCP 6.4). */
 static inline uint32_t m6_site_bucket(uint64_t address)
 {
   return (uint32_t)((address >> 3) * 0x9e3779b97f4a7c15ull >> 32) % (M6_SITE_TABLE / M6_SITE_BUCKET) * M6_SITE_BUCKET;

@@ -1,10 +1,10 @@
 /* snapshot.h - live stats: what the collector publishes, and what every inspector reads.
  *
- * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth events,
- * stalls, reservoirs' samples, sites, then text, then what the kernel side adds (snapshot_kernel.h). Frames and samples are
- * in final snapshots and in those for a dump only. It travels three ways: in the live-stats file, under a seqlock, twice, so
- * that a reader nearly always finds one at rest; as the plain contents of a file descriptor when a session has ended; and as
- * a dump (collector/dump.h has the table of its fields).
+ * A snapshot is one self-contained block: struct m6_snapshot, then nodes, spikes, retained frames, buckets, growth
+ * events, stalls, reservoirs' samples, sites, then text, then what the kernel side adds (snapshot_kernel.h). Frames and
+ * samples are in final snapshots and in those for a dump only. It travels three ways: in the live-stats file, under a
+ * seqlock, twice, so that a reader nearly always finds one at rest; as the plain contents of a file descriptor when a
+ * session has ended; and as a dump (collector/dump.h has the table of its fields).
  *
  * The live-stats file is /dev/shm/mach6-stats.<pid>.<load time in hex>, where pid is the target's as the collector's
  * namespace counts, mode 0600, owned by the target's user; the collector is its only writer. Readers check every count
@@ -83,9 +83,10 @@ struct m6_snap_frame { /* one retained frame record */
 
 /* ---- what happened when ---- */
 
-/* One second. Frames are in the second in which they ended; counters are read about twice a second, and what they went up by
- * between two readings is in the second of the later one: sums over all buckets are exact. What the kernel and the sites counted
- * in the same seconds is apart, for it is not always there: struct m6_snap_kernel_second, struct m6_snap_site_second. */
+/* One second. Frames are in the second in which they ended; counters are read about twice a second, and what they went
+ * up by between two readings is in the second of the later one: sums over all buckets are exact. What the kernel and
+ * the sites counted in the same seconds is apart, for it is not always there: struct m6_snap_kernel_second, struct
+ * m6_snap_site_second. */
 struct m6_snap_bucket {
   uint64_t second;             /* since the session's start */
   uint64_t frames;             /* lumps count as what they stand for */
@@ -107,7 +108,8 @@ struct m6_snap_growth {
   int64_t d;      /* of the frame */
   uint64_t allocs;
 };
-/* Each interval over the spike threshold (collector/frame.h), in the order of time; `spikes` has the worst with more causes. */
+/* Each interval over the spike threshold (collector/frame.h), in the order of time; `spikes` has the worst with more
+ * causes. */
 struct m6_snap_stall {
   uint64_t frame, at, time, median; /* as in struct m6_snap_spike */
   uint64_t allocs;
@@ -250,8 +252,8 @@ _Static_assert(sizeof(struct m6_snap_bucket) == 128 && sizeof(struct m6_snap_gro
 _Static_assert(sizeof(struct m6_snapshot) % 8 == 0, "copied in words");
 
 /* The live-stats file: a head, then two places for a snapshot, each `place_bytes` long. The collector writes the
- * place that is not `current`, then makes it current. Whoever looks more than once holds a shared lock (F_OFD_SETLK) on the file's first
- * byte: then the collector looks up for it what it does not otherwise while the game runs. */
+ * place that is not `current`, then makes it current. Whoever looks more than once holds a shared lock (F_OFD_SETLK) on
+ * the file's first byte: then the collector looks up for it what it does not otherwise while the game runs. */
 struct m6_stats_head {
   uint64_t magic;
   uint32_t version, current;

@@ -1,5 +1,6 @@
-/* snapshot_govern.h - what a snapshot says about the session's bounds: budgets, the governor's steps, the chain, the heap as the kernel
- * sees it. Part of snapshot.h; the same rules. Every count is checked against its array before it is used.
+/* snapshot_govern.h - what a snapshot says about the session's bounds: budgets, the governor's steps, the chain, the
+ * heap as the kernel sees it. Part of snapshot.h; the same rules. Every count is checked against its array before it is
+ * used.
  */
 #ifndef M6_SNAPSHOT_GOVERN_H
 #define M6_SNAPSHOT_GOVERN_H
@@ -8,7 +9,8 @@
 
 #include "layout.h"
 
-/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+/* ---- budgets ------------------------------------------------------------------------------------------------------
+ * */
 
 #define M6_SNAP_BUDGETS 48
 /* In `used`: another process uses it (the dashboard, an analysis), and shows it itself. */
@@ -30,7 +32,8 @@ struct m6_snap_budget {
   uint32_t floor;    /* 1: the cap bounds from below (an interval) */
 };
 
-/* ---- the governor ------------------------------------------------------------------------------------------------- */
+/* ---- the governor -------------------------------------------------------------------------------------------------
+ * */
 
 #define M6_SNAP_STEPS 64
 struct m6_snap_step {
@@ -41,7 +44,8 @@ struct m6_snap_step {
   double cost, budget;                 /* shares, when it was decided: the measured one, the level's */
 };
 
-/* ---- chained sessions --------------------------------------------------------------------------------------------- */
+/* ---- chained sessions ---------------------------------------------------------------------------------------------
+ * */
 
 #define M6_SNAP_LINKS 288 /* a day of sessions of 300 s */
 struct m6_snap_link {     /* one session of the chain that is closed */
@@ -56,7 +60,8 @@ struct m6_snap_link {     /* one session of the chain that is closed */
   uint32_t end;    /* enum m6_end; M6_END_NONE: joined to the next */
 };
 
-/* ---- the heap as the kernel sees it --------------------------------------------------------------------------------- */
+/* ---- the heap as the kernel sees it ---------------------------------------------------------------------------------
+ * */
 
 struct m6_snap_heap { /* /proc/PID/smaps, and for pss smaps_rollup; bytes */
   uint64_t count;     /* measurements so far; 0: none, and nothing else holds */

@@ -1,10 +1,10 @@
 /* snapshot_kernel.h - what the kernel knew of a target: the part of a snapshot that levels lite and full add.
  *
- * struct m6_snap_kernel is in the snapshot's head; it names sections by offset and count, as the head itself does. Everything
- * in it is optional: in a session at level memory all is zero, and what a machine refuses is missing with a reason in `refusals`.
- * Where the governor stepped, all is of the time at levels lite and full, calls of that at full (govern.held_ns).
- * Units: nanoseconds; counts are exact unless said otherwise. Counters begin when the kernel side was attached, `began_ns` after
- * the session's start (0 when before it).
+ * struct m6_snap_kernel is in the snapshot's head; it names sections by offset and count, as the head itself does.
+ * Everything in it is optional: in a session at level memory all is zero, and what a machine refuses is missing with a
+ * reason in `refusals`. Where the governor stepped, all is of the time at levels lite and full, calls of that at full
+ * (govern.held_ns). Units: nanoseconds; counts are exact unless said otherwise. Counters begin when the kernel side was
+ * attached, `began_ns` after the session's start (0 when before it).
  */
 #ifndef M6_SNAPSHOT_KERNEL_H
 #define M6_SNAPSHOT_KERNEL_H
@@ -46,7 +46,8 @@ enum m6_kernel_part { M6_KERNEL_PARTS(M6_ENUM_PART) M6_KERNEL_PART_COUNT };
 enum m6_why { M6_WHYS(M6_ENUM_WHY) M6_WHY_COUNT };
 #undef M6_ENUM_WHY
 
-/* Where the time went from one present's entry to the next one's, of the thread that presented. on + wait + all off = time. */
+/* Where the time went from one present's entry to the next one's, of the thread that presented. on + wait + all off =
+ * time. */
 struct m6_snap_causes {
   uint64_t time;              /* 0 = not known: the two readings are not there, or not of one thread */
   uint64_t on;                /* on a CPU */
@@ -72,10 +73,11 @@ struct m6_snap_thread {
   uint32_t latency[M6_LATENCY_BUCKETS]; /* of the run queue: bucket i has [2^i, 2^(i+1)) ns */
 };
 
-/* One second of the session, as in struct m6_snap_bucket: what the threads' sums went up by between two readings is in the second
- * of the later one. Readings of counters are a second apart or more, so now and then a second has none, and the next one has more
- * for it: `covered` says of how long. Time that the kernel settles later than it is read (a wait for a CPU looks like off until its
- * thread runs) is taken back where that is seen: a number can be below 0. Sums over all seconds are exact for that. */
+/* One second of the session, as in struct m6_snap_bucket: what the threads' sums went up by between two readings is in
+ * the second of the later one. Readings of counters are a second apart or more, so now and then a second has none, and
+ * the next one has more for it: `covered` says of how long. Time that the kernel settles later than it is read (a wait
+ * for a CPU looks like off until its thread runs) is taken back where that is seen: a number can be below 0. Sums over
+ * all seconds are exact for that. */
 struct m6_snap_kernel_second {
   uint64_t second;
   int64_t covered;                /* from the reading before to the second's last; 0: there was none */
@@ -122,9 +124,10 @@ struct m6_snap_kernel {
   uint32_t period_us;                         /* CPU time between two samples of a thread */
   uint64_t began_ns;
 
-  /* Samples. Where the governor sampled for a part of the time, each stands for several periods; all that tell what the time went to
-   * count periods (of nodes, threads, functions, folded stacks; *_presents, *_elsewhere, profile_*): times period_us, CPU time.
-   * samples_periods = in the tree + in_presents + elsewhere + waiting for their thread's records + late */
+  /* Samples. Where the governor sampled for a part of the time, each stands for several periods; all that tell what the
+   * time went to count periods (of nodes, threads, functions, folded stacks; *_presents, *_elsewhere, profile_*): times
+   * period_us, CPU time. samples_periods = in the tree + in_presents + elsewhere + waiting for their thread's records +
+   * late */
   uint64_t samples_taken, samples_lost, stacks_lost,
     samples_late;               /* samples. late: overwritten before they got a time */
   uint64_t samples_periods;     /* that all of them stand for; samples_taken when there was no step */
@@ -140,7 +143,8 @@ struct m6_snap_kernel {
   uint64_t counters_lost; /* threads or calls that found no room, events that did not come */
   uint64_t frames_lost;   /* readings that found the kernel's buffer full */
   uint64_t kernel_ns;     /* estimate of what all of it cost the target; 0 = not measured */
-  /* of one event to the target; NaN where there are none. What was not measured on this machine is another machine's. */
+  /* of one event to the target; NaN where there are none. What was not measured on this machine is another machine's.
+   * */
   double price_switch_ns, price_call_ns, price_boundary_ns, price_sample_ns;
   uint64_t prices_measured; /* of the four that calibration measures */
 
@@ -155,8 +159,8 @@ struct m6_snap_kernel {
   uint64_t frame_causes_offset;       /* the same, of the retained frames */
   uint64_t folded_offset;             /* text: folded stacks, a line each; final snapshots only */
   uint32_t folded_bytes, folded_more; /* more: they did not fit */
-  /* What was read in this session. Of a chain of sessions, and of a process that ran another program before this one, all else here
-   * is of the whole time since `began_ns`. */
+  /* What was read in this session. Of a chain of sessions, and of a process that ran another program before this one,
+   * all else here is of the whole time since `began_ns`. */
   uint64_t seconds_offset;
   uint32_t second_count; /* as many as buckets; 0 where nothing was counted */
   uint32_t free_;

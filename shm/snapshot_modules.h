@@ -1,6 +1,6 @@
-/* snapshot_modules.h - the files whose code the session's stacks lead through, as part of a snapshot (snapshot.h): so that what has no
- * name in it ("game+0x1234", an offset in that file) can be named later, by a debug file of the same build-id. Final snapshots, and those for
- * a dump, only.
+/* snapshot_modules.h - the files whose code the session's stacks lead through, as part of a snapshot (snapshot.h): so
+ * that what has no name in it ("game+0x1234", an offset in that file) can be named later, by a debug file of the same
+ * build-id. Final snapshots, and those for a dump, only.
  */
 #ifndef M6_SNAPSHOT_MODULES_H
 #define M6_SNAPSHOT_MODULES_H

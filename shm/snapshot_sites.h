@@ -1,11 +1,13 @@
-/* snapshot_sites.h - sampled allocations by site, as part of a snapshot (snapshot.h): a head in struct m6_snapshot, and rows.
+/* snapshot_sites.h - sampled allocations by site, as part of a snapshot (snapshot.h): a head in struct m6_snapshot, and
+ * rows.
  *
  * All amounts are estimates but those named exact. `low` and `high` bound 95 %; where samples are missing `bytes` is
- * what was seen, and `high` holds all that the missing ones can stand for (collector/sites.h): then the two are no longer about as far
- * from `bytes`. Growth, ages and lifetimes are in frames, or in
- * seconds where there are none. A row's stack is text: a line for each function from the innermost one on, each
- * "function TAB module TAB file:line" (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next. While the
- * session runs, names are those of symbol tables, without lines and inlined functions; for a dump, for whoever watches, and at the end all is looked up.
+ * what was seen, and `high` holds all that the missing ones can stand for (collector/sites.h): then the two are no
+ * longer about as far from `bytes`. Growth, ages and lifetimes are in frames, or in seconds where there are none. A
+ * row's stack is text: a line for each function from the innermost one on, each "function TAB module TAB file:line"
+ * (the last may be empty); a line that begins with a TAB-less "^" is inlined into the next. While the session runs,
+ * names are those of symbol tables, without lines and inlined functions; for a dump, for whoever watches, and at the
+ * end all is looked up.
  */
 #ifndef M6_SNAPSHOT_SITES_H
 #define M6_SNAPSHOT_SITES_H

@@ -1,8 +1,9 @@
 /* answer.c - one HTTP request: who is let in, the page, or the refusal.
  *
- * A browser on this machine sends requests for any site that is open in it. So: the token, which no other site knows; a Host that is this
- * machine's own address, or a name that was rebound to it (DNS rebinding) would do; and an Origin, where there is one, that is this page's, because
- * WebSockets are open to every origin otherwise. Clients that are no browsers send no Origin.
+ * A browser on this machine sends requests for any site that is open in it. So: the token, which no other site knows; a
+ * Host that is this machine's own address, or a name that was rebound to it (DNS rebinding) would do; and an Origin,
+ * where there is one, that is this page's, because WebSockets are open to every origin otherwise. Clients that are no
+ * browsers send no Origin.
  */
 #include <libwebsockets.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ static const struct {
 } phrases[] = {
   {200, "OK"}, {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {503, "Service Unavailable"}};
 
-/* ---- who is let in ------------------------------------------------------------------------------------------------ */
+/* ---- who is let in ------------------------------------------------------------------------------------------------
+ * */
 
 /* "127.0.0.1:PORT" and what else means this server; after `scheme`. */
 static int is_here(const char *scheme, const char *text)
@@ -78,7 +80,8 @@ const char *answer_refuses(struct lws *wsi, int *code)
   return "only GET is answered";
 }
 
-/* ---- what is sent ------------------------------------------------------------------------------------------------- */
+/* ---- what is sent -------------------------------------------------------------------------------------------------
+ * */
 
 static const char *phrase(int code)
 {

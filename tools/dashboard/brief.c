@@ -1,5 +1,5 @@
-/* brief.c - a snapshot, cut to what a page shows: the report's own keys (mach6-json(5)), with a bound on the tree's nodes and on sites, and
- * the last minute second by second. Pure: a checked snapshot in, a JSON value out. */
+/* brief.c - a snapshot, cut to what a page shows: the report's own keys (mach6-json(5)), with a bound on the tree's
+ * nodes and on sites, and the last minute second by second. Pure: a checked snapshot in, a JSON value out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #define SECONDS 60u
 #define STALLS 200u /* of that minute, the latest */
 
-/* ---- the tree ----------------------------------------------------------------------------------------------------- */
+/* ---- the tree -----------------------------------------------------------------------------------------------------
+ * */
 
 static int longest_first(const void *a, const void *b)
 {
@@ -57,7 +58,8 @@ static json_t *tree(const mach6_stats *s, size_t most)
   return o;
 }
 
-/* ---- sites -------------------------------------------------------------------------------------------------------- */
+/* ---- sites --------------------------------------------------------------------------------------------------------
+ * */
 
 static double weight(const json_t *row)
 {
@@ -89,7 +91,8 @@ static void cut_rows(json_t *of, size_t most)
   json_object_set_new(of, "rows", kept);
 }
 
-/* ---- the last minute ---------------------------------------------------------------------------------------------- */
+/* ---- the last minute ----------------------------------------------------------------------------------------------
+ * */
 
 /* The report's own, but for what the kernel and sites have by second. */
 static json_t *seconds(const struct m6_snapshot *s)

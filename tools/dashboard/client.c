@@ -1,7 +1,8 @@
-/* client.c - one open page. A message is made at the moment when it can be sent, so that a page which reads slowly gets the latest, and nothing
- * piles up; one that leaves a message unread for DASHBOARD_STALLED_S is let go.
+/* client.c - one open page. A message is made at the moment when it can be sent, so that a page which reads slowly gets
+ * the latest, and nothing piles up; one that leaves a message unread for DASHBOARD_STALLED_S is let go.
  *
- * Commands are one JSON object each: {"start": true}, {"start": true, "pid": N} where no target was named, {"stop": true}, {"save": true}.
+ * Commands are one JSON object each: {"start": true}, {"start": true, "pid": N} where no target was named, {"stop":
+ * true}, {"save": true}.
  */
 #include <libwebsockets.h>
 #include <limits.h>
@@ -50,7 +51,8 @@ static void leave(struct client *c, int code, const char *why)
   lws_callback_on_writable(c->wsi);
 }
 
-/* ---- it comes, it goes -------------------------------------------------------------------------------------------- */
+/* ---- it comes, it goes --------------------------------------------------------------------------------------------
+ * */
 
 void client_open(struct client *c, struct lws *wsi)
 {
@@ -85,7 +87,8 @@ void client_farewell(const char *why)
   for (struct client *c = clients; c; c = c->next) leave(c, CLOSE_AWAY, why);
 }
 
-/* ---- what it says ------------------------------------------------------------------------------------------------- */
+/* ---- what it says -------------------------------------------------------------------------------------------------
+ * */
 
 static void start(struct client *c, json_t *pid)
 {
@@ -132,7 +135,8 @@ void client_hear(struct client *c, const char *bytes, size_t n, int last, int bi
   c->said_bytes = 0;
 }
 
-/* ---- what it is told ---------------------------------------------------------------------------------------------- */
+/* ---- what it is told ----------------------------------------------------------------------------------------------
+ * */
 
 /* What the system or a collector said may be cut within a character. */
 static json_t *words(const char *text)

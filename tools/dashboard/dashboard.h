@@ -1,4 +1,5 @@
-/* dashboard.h - mach6-dashboard: the live stats of a game as a page in a browser on the same machine. What its files share.
+/* dashboard.h - mach6-dashboard: the live stats of a game as a page in a browser on the same machine. What its files
+ * share.
  *
  *   main.c     options, the time that it has, the line that it ends with
  *   serve.c    HTTP and WebSocket, by libwebsockets: who may connect, how many, the clock that pushes
@@ -8,10 +9,10 @@
  *   brief.c    a snapshot, cut to what a page shows
  *   store.c    Save: dumps that the target's collector writes, and how much they may be in all
  *
- * An inspector like `mach6 stat`: it reads live stats (collector/mach6_stats.h), never the segment, and never speaks to the game; for a dump
- * it asks the collector, as `mach6 dump` does. Before a page says Start it opens nothing of /proc or of shared memory.
- * Its budgets are dashboard.* of collector/budgets.h. One thread. May use the inspectors' library, tools/mach6's explain.c, reach.c,
- * ps_words.c and say.c, jansson and libwebsockets.
+ * An inspector like `mach6 stat`: it reads live stats (collector/mach6_stats.h), never the segment, and never speaks to
+ * the game; for a dump it asks the collector, as `mach6 dump` does. Before a page says Start it opens nothing of /proc
+ * or of shared memory. Its budgets are dashboard.* of collector/budgets.h. One thread. May use the inspectors' library,
+ * tools/mach6's explain.c, reach.c, ps_words.c and say.c, jansson and libwebsockets.
  */
 #ifndef M6_DASHBOARD_H
 #define M6_DASHBOARD_H
@@ -28,7 +29,8 @@
 #define DASHBOARD_STALLED_S 10               /* that a page may leave a message unread */
 #define DASHBOARD_TOKEN 32                   /* hexadecimal digits */
 
-/* ---- what goes on, in one place (main.c) -------------------------------------------------------------------------- */
+/* ---- what goes on, in one place (main.c) --------------------------------------------------------------------------
+ * */
 
 struct dashboard {
   pid_t pid; /* the target that was named; 0: the page chooses */
@@ -43,7 +45,8 @@ extern struct dashboard dashboard;
 /* What a page shows of the dashboard itself. */
 json_t *dashboard_json(void);
 
-/* ---- serve.c ------------------------------------------------------------------------------------------------------ */
+/* ---- serve.c ------------------------------------------------------------------------------------------------------
+ * */
 
 struct lws;
 /* Listens. 0, or an exit status after a message. */
@@ -53,7 +56,8 @@ int serve_run(const volatile int *stop);
 void serve_close(void);
 void serve_wake(void); /* from a signal handler: serve_run looks at *stop */
 
-/* ---- answer.c ----------------------------------------------------------------------------------------------------- */
+/* ---- answer.c -----------------------------------------------------------------------------------------------------
+ * */
 
 /* May this request be answered? NULL; or why not, its status in *code. */
 const char *answer_refuses(struct lws *wsi, int *code);
@@ -63,7 +67,8 @@ void answer_with(struct lws *wsi, int code, const char *text);
 /* The same to somebody whose request is not read: 503. */
 void answer_full(int fd);
 
-/* ---- client.c ----------------------------------------------------------------------------------------------------- */
+/* ---- client.c -----------------------------------------------------------------------------------------------------
+ * */
 
 struct live;
 struct client { /* libwebsockets' memory of one connection; zeroed by it */
@@ -92,7 +97,8 @@ unsigned client_count(void);
 /* A text that all pages show. */
 void client_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- live.c ------------------------------------------------------------------------------------------------------- */
+/* ---- live.c -------------------------------------------------------------------------------------------------------
+ * */
 
 struct live *live_take(pid_t pid); /* NULL when memory ran out */
 void live_drop(struct live *l);
@@ -108,7 +114,8 @@ json_t *live_targets(void);
 struct mach6_stats;
 json_t *brief(const struct mach6_stats *s, unsigned part);
 
-/* ---- store.c ------------------------------------------------------------------------------------------------------ */
+/* ---- store.c ------------------------------------------------------------------------------------------------------
+ * */
 
 /* 0, or an exit status after a message. */
 int store_open(const char *folder);

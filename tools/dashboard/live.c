@@ -45,7 +45,8 @@ void live_drop(struct live *l)
   l->text = NULL;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------------------------------------------------
+ * */
 
 /* What a dump of its session can have: the collector's own bound, in its words. */
 static uint64_t dump_bytes(const struct m6_snapshot *n)

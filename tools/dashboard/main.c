@@ -29,7 +29,8 @@ static void on_signal(int number)
   serve_wake();
 }
 
-/* ---- what it says of itself --------------------------------------------------------------------------------------- */
+/* ---- what it says of itself ---------------------------------------------------------------------------------------
+ * */
 
 static double seconds_left(void)
 {
@@ -103,7 +104,8 @@ static void say_end(const struct options *o, int by_time)
   say("the dashboard is over: %s%s", by_time ? "its time is" : "it was asked to end", line);
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------ */
+/* ---- options ------------------------------------------------------------------------------------------------------
+ * */
 
 static long number(struct argp_state *state, const char *what, const char *arg, long least, long most)
 {

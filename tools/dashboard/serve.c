@@ -1,8 +1,9 @@
-/* serve.c - HTTP and WebSocket on this machine's own address, by libwebsockets: who is connected, how many may be, the clock.
+/* serve.c - HTTP and WebSocket on this machine's own address, by libwebsockets: who is connected, how many may be, the
+ * clock.
  *
- * A connection is a request in flight until it is a page's WebSocket. The ones that are too many are answered 503 before they are read, so that
- * eight that never end their headers cannot keep others waiting; what takes longer than DASHBOARD_REQUEST_S is ended, however busily it
- * sends. Each request is answered on a connection of its own.
+ * A connection is a request in flight until it is a page's WebSocket. The ones that are too many are answered 503
+ * before they are read, so that eight that never end their headers cannot keep others waiting; what takes longer than
+ * DASHBOARD_REQUEST_S is ended, however busily it sends. Each request is answered on a connection of its own.
  */
 #include <libwebsockets.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ static unsigned in_flight(void)
   return n;
 }
 
-/* ---- what libwebsockets tells ------------------------------------------------------------------------------------- */
+/* ---- what libwebsockets tells -------------------------------------------------------------------------------------
+ * */
 
 /* Its socket is accepted and nothing of it read. */
 static int connects(int fd)
@@ -104,7 +106,8 @@ static int happens(struct lws *wsi, enum lws_callback_reasons what, void *user, 
   }
 }
 
-/* ---- the clock ---------------------------------------------------------------------------------------------------- */
+/* ---- the clock ----------------------------------------------------------------------------------------------------
+ * */
 
 static void tick(lws_sorted_usec_list_t *unused)
 {
@@ -119,7 +122,8 @@ static void tick(lws_sorted_usec_list_t *unused)
   lws_sul_schedule(context, 0, &timer, tick, DASHBOARD_TICK_MS * 1000);
 }
 
-/* ---- from beginning to end ---------------------------------------------------------------------------------------- */
+/* ---- from beginning to end ----------------------------------------------------------------------------------------
+ * */
 
 static const struct lws_protocols protocols[] = {
   {.name = "mach6", .callback = happens, .per_session_data_size = sizeof(struct client), .rx_buffer_size = 1024},

@@ -1,8 +1,9 @@
-/* store.c - Save: the target's collector writes a dump into the folder that was given, and all such dumps there are within
- * dashboard.stored together, whichever dashboard made them.
+/* store.c - Save: the target's collector writes a dump into the folder that was given, and all such dumps there are
+ * within dashboard.stored together, whichever dashboard made them.
  *
- * How long a dump will be is not known before it is there; so one is asked for only where the longest that its session can have
- * (dump.bytes) would still fit. The folder is locked meanwhile: two dashboards do not spend the same room. One at a time.
+ * How long a dump will be is not known before it is there; so one is asked for only where the longest that its session
+ * can have (dump.bytes) would still fit. The folder is locked meanwhile: two dashboards do not spend the same room. One
+ * at a time.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,9 @@
-/* analyze.c - mach6 analyze FILE [COMMAND...]: a dump summed up for whoever reads it next, and what a command has to say of it.
+/* analyze.c - mach6 analyze FILE [COMMAND...]: a dump summed up for whoever reads it next, and what a command has to
+ * say of it.
  *
- * Without a command the summary is printed; with one it goes to the command's standard input, and the answer is printed. Three budgets bound it
- * (analysis.summary, analysis.answer, analysis.time); the last line on stderr has what was used of them. The exit status is the command's, as
- * run's is the program's.
+ * Without a command the summary is printed; with one it goes to the command's standard input, and the answer is
+ * printed. Three budgets bound it (analysis.summary, analysis.answer, analysis.time); the last line on stderr has what
+ * was used of them. The exit status is the command's, as run's is the program's.
  */
 #include <stdlib.h>
 

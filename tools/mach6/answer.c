@@ -1,6 +1,7 @@
 /* answer.c - see answer.h. Calls libc only.
  *
- * The command stays a zombie until all is over: its process group keeps its number as long, so that no other's can be signalled.
+ * The command stays a zombie until all is over: its process group keeps its number as long, so that no other's can be
+ * signalled.
  */
 #include "answer.h"
 

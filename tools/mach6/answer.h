@@ -1,9 +1,10 @@
 /* answer.h - asks a command: a text to its standard input, what it prints is the answer.
  *
- * Promises: it takes no longer than it may, whatever the command does, its children included as long as they stay in its process group;
- * no more of the answer is kept than may be, cut at a character, and the rest is counted; what was sent to mach6 to end it (SIGINT,
- * SIGTERM, SIGHUP, SIGQUIT) ends the command as well. The command's standard error is ours, and signals are for it as they were for us.
- * Its group is its own, so it is never the terminal's: it is asked by a text, not by keys.
+ * Promises: it takes no longer than it may, whatever the command does, its children included as long as they stay in
+ * its process group; no more of the answer is kept than may be, cut at a character, and the rest is counted; what was
+ * sent to mach6 to end it (SIGINT, SIGTERM, SIGHUP, SIGQUIT) ends the command as well. The command's standard error is
+ * ours, and signals are for it as they were for us. Its group is its own, so it is never the terminal's: it is asked by
+ * a text, not by keys.
  */
 #ifndef M6_ANSWER_H
 #define M6_ANSWER_H
@@ -23,7 +24,8 @@ struct answer {
   int held;        /* late, but it had ended: something that it started held its output */
 };
 
-/* Runs `path` with `argv`, with a signal mask, or with ours (NULL). 0, or an errno: it could not be started. a->bytes is to be freed in either case. */
+/* Runs `path` with `argv`, with a signal mask, or with ours (NULL). 0, or an errno: it could not be started. a->bytes
+ * is to be freed in either case. */
 int answer_get(const char *path, char *const *argv, const sigset_t *mask, const char *text, size_t n, uint64_t most,
                uint64_t ms, struct answer *a);
 

@@ -95,7 +95,8 @@ static void test_frames(struct compare_row *r, const struct side *a, const struc
   r->rank = rank_compare(&x, &y);
 }
 
-/* ---- which nodes are the same ---------------------------------------------------------------------------------------- */
+/* ---- which nodes are the same
+ * ---------------------------------------------------------------------------------------- */
 
 /* The counterpart of each node of b in a, by index; UINT32_MAX: none. In preorder, so that parents come first. */
 static int match(const mach6_stats *a, const mach6_stats *b, uint32_t *in_a)

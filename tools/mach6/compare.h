@@ -1,8 +1,9 @@
-/* compare.h - two recordings, node by node: what changed, and how sure that is. Pure: handles of the library in, a table out.
+/* compare.h - two recordings, node by node: what changed, and how sure that is. Pure: handles of the library in, a
+ * table out.
  *
- * Nodes are the same when the labels from below the root down to them are. Times are compared by rank.h, over the samples
- * that the recordings carry; frame times over all frames that were kept. Counts have no distribution in a recording and are given
- * as they are.
+ * Nodes are the same when the labels from below the root down to them are. Times are compared by rank.h, over the
+ * samples that the recordings carry; frame times over all frames that were kept. Counts have no distribution in a
+ * recording and are given as they are.
  */
 #ifndef M6_COMPARE_H
 #define M6_COMPARE_H

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Student's t ------------------------------------------------------------------------------------------------------ */
+/* ---- Student's t
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22), evaluated by Lentz's method. */
 static double beta_share(double a, double b, double x)
@@ -46,7 +47,8 @@ double student_t(double p, double df)
   return high;
 }
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rows
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* The labels from below the root down, with '/' between; malloc'ed. */
 static char *path_of(const mach6_stats *s, const mach6_node *n)

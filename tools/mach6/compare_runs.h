@@ -1,15 +1,17 @@
-/* compare_runs.h - several recordings a side: what changed beyond what runs of one program differ by. Pure, as compare.h.
+/* compare_runs.h - several recordings a side: what changed beyond what runs of one program differ by. Pure, as
+ * compare.h.
  *
- * Two recordings cannot tell a change of the program from a run that was another: another load, another layout of memory. Several can. The unit
- * is the run: each brings one number a node, the logarithm of its median (the median present-to-present time for frames), and these few
- * numbers are compared (summary measures: Matthews, Altman, Campbell and Royston 1990; cluster-level analysis: Donner and Klar 2000).
+ * Two recordings cannot tell a change of the program from a run that was another: another load, another layout of
+ * memory. Several can. The unit is the run: each brings one number a node, the logarithm of its median (the median
+ * present-to-present time for frames), and these few numbers are compared (summary measures: Matthews, Altman, Campbell
+ * and Royston 1990; cluster-level analysis: Donner and Klar 2000).
  *
  *   test      Welch 1947's t, which takes no equal variances, with Satterthwaite's 1946 degrees of freedom; two runs a side at least, and
  *             with so few only what is far outside of how they differ
  *   effect    the ratio B / A of the geometric means of the medians, and its interval of 95 %
  *   many      Holm 1979, as in rank.h
- * How well each median is known within its run needs no estimate: it is in what the medians differ by. A side whose runs are alike to the
- * last digit is taken to differ by RUNS_LEAST_SD.
+ * How well each median is known within its run needs no estimate: it is in what the medians differ by. A side whose
+ * runs are alike to the last digit is taken to differ by RUNS_LEAST_SD.
  */
 #ifndef M6_COMPARE_RUNS_H
 #define M6_COMPARE_RUNS_H

@@ -1,8 +1,9 @@
-/* dashboard.c - `mach6 dashboard`: becomes mach6-dashboard, which lies beside this program or where MACH6_DASHBOARD says. It is a program of its
- * own because libwebsockets brings a TLS library along, which no other command should load.
+/* dashboard.c - `mach6 dashboard`: becomes mach6-dashboard, which lies beside this program or where MACH6_DASHBOARD
+ * says. It is a program of its own because libwebsockets brings a TLS library along, which no other command should
+ * load.
  *
- * Where this program lies is taken from what the kernel was asked to execute, not from /proc: the dashboard reads nothing there before
- * it is told to, and neither does this.
+ * Where this program lies is taken from what the kernel was asked to execute, not from /proc: the dashboard reads
+ * nothing there before it is told to, and neither does this.
  */
 #include <errno.h>
 #include <limits.h>

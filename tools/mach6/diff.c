@@ -1,4 +1,5 @@
-/* diff.c - mach6 diff A B: what changed between two recordings. The judgement is compare.h's; here it is put into words. */
+/* diff.c - mach6 diff A B: what changed between two recordings. The judgement is compare.h's; here it is put into
+ * words. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ struct options {
   struct compare_options judge;
 };
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -----------------------------------------------------------------------------------------------------------
+ * */
 
 static json_t *side(const char *file, const mach6_stats *s)
 {
@@ -70,7 +72,8 @@ static int print_json(const struct options *o, const mach6_stats *a, const mach6
   return error;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------------ */
+/* ---- for people
+ * ------------------------------------------------------------------------------------------------------ */
 
 static const char *percent(double ratio)
 {
@@ -234,7 +237,8 @@ static void show(const struct options *o, const mach6_stats *a, const mach6_stat
   free(text);
 }
 
-/* ---- options ---------------------------------------------------------------------------------------------------------- */
+/* ---- options
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static double share(struct argp_state *state, const char *option, const char *arg, double most)
 {

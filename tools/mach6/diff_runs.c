@@ -1,4 +1,5 @@
-/* diff_runs.c - mach6 diff with several recordings a side: loads them, and puts compare_runs.h's judgement into words. */
+/* diff_runs.c - mach6 diff with several recordings a side: loads them, and puts compare_runs.h's judgement into words.
+ * */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static int side_load(struct side *s, const char *files, int *status)
   return 0;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -----------------------------------------------------------------------------------------------------------
+ * */
 
 static json_t *side_json(const struct side *s)
 {
@@ -98,7 +100,8 @@ static int print_json(const struct side *a, const struct side *b, const struct c
   return error;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------------ */
+/* ---- for people
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void about(const struct page *p, const char *which, const struct side *s)
 {

@@ -1,8 +1,8 @@
 /* doctor.c - `mach6 doctor`: what of the kernel side works on this machine, at which tier, and what opens the rest.
  *
- * Each tier is a child that has become it (root; two capabilities; nothing) and tries every feature there, for real. A child that
- * hangs or dies costs the answers that it had not given. Tiers above one's own cannot be tried, and are said to be so.
- * Calls doctor_probes.c, collector/kernel_fault.h, jansson.
+ * Each tier is a child that has become it (root; two capabilities; nothing) and tries every feature there, for real. A
+ * child that hangs or dies costs the answers that it had not given. Tiers above one's own cannot be tried, and are said
+ * to be so. Calls doctor_probes.c, collector/kernel_fault.h, jansson.
  */
 #include <argp.h>
 #include <errno.h>
@@ -161,8 +161,8 @@ static unsigned confined_by(const char *words[4])
   return n;
 }
 
-/* In 80 columns; what goes on stands under what it belongs to. A command stays on its line, to be copied: `ways` to open something are
- * a line each. */
+/* In 80 columns; what goes on stands under what it belongs to. A command stays on its line, to be copied: `ways` to
+ * open something are a line each. */
 static void print_hint(const char *what, const char *text, int ways)
 {
   int column = printf("      %s:", what);

@@ -1,4 +1,5 @@
-/* doctor.h - what `mach6 doctor` tries: doctor.c drops to each tier in a child and prints; doctor_probes.c knows the features. */
+/* doctor.h - what `mach6 doctor` tries: doctor.c drops to each tier in a child and prints; doctor_probes.c knows the
+ * features. */
 #ifndef MACH6_DOCTOR_H
 #define MACH6_DOCTOR_H
 

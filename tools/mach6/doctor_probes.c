@@ -1,5 +1,5 @@
-/* doctor_probes.c - what `mach6 doctor` tries: one table of features, each with a function that uses it for real and lets go of
- * it. Features are tried, never inferred from a version.
+/* doctor_probes.c - what `mach6 doctor` tries: one table of features, each with a function that uses it for real and
+ * lets go of it. Features are tried, never inferred from a version.
  * Calls the kernel side (collector/kernel_*.h) and libbpf.
  */
 #include <bpf/bpf.h>

@@ -1,7 +1,8 @@
 /* drive.c - mach6 on, off, dump: tell the collector of a process what to do; `on` starts one where there is none.
  *
- * The collector of a process is named in that process's segment; its control socket is named by its pid (collector/stats_socket.h). One
- * that `on` has started stays in the background as long as the grant allows another session, and ends with the process.
+ * The collector of a process is named in that process's segment; its control socket is named by its pid
+ * (collector/stats_socket.h). One that `on` has started stays in the background as long as the grant allows another
+ * session, and ends with the process.
  */
 #include <argp.h>
 #include <errno.h>
@@ -33,7 +34,8 @@ struct options {
   int takes_file;
 };
 
-/* ---- its collector -------------------------------------------------------------------------------------------------- */
+/* ---- its collector --------------------------------------------------------------------------------------------------
+ * */
 
 static int unreachable(const struct m6_target *t, int error)
 {
@@ -57,7 +59,8 @@ static int command(const struct m6_target *t, int fd, const char *what)
   return status;
 }
 
-/* ---- starting one ---------------------------------------------------------------------------------------------------- */
+/* ---- starting one
+ * ---------------------------------------------------------------------------------------------------- */
 
 static pid_t start(const struct options *o, const char *collector, int err)
 {
@@ -122,7 +125,8 @@ static int begin(const struct options *o)
   return EXIT_OTHER;
 }
 
-/* ---- options --------------------------------------------------------------------------------------------------------- */
+/* ---- options
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int pid_of(struct argp_state *state, const char *arg)
 {

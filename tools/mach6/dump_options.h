@@ -1,6 +1,8 @@
-/* dump_options.h - what the command lines of report, export, diff, gate and analyze have in common: their files, wrong use, long help.
+/* dump_options.h - what the command lines of report, export, diff, gate and analyze have in common: their files, wrong
+ * use, long help.
  *
- * Each has a struct of options whose parser ends with `default: return dump_option(...)`. All exit with EXIT_USAGE for wrong use.
+ * Each has a struct of options whose parser ends with `default: return dump_option(...)`. All exit with EXIT_USAGE for
+ * wrong use.
  */
 #ifndef M6_DUMP_OPTIONS_H
 #define M6_DUMP_OPTIONS_H

@@ -4,8 +4,9 @@
 
 #include "../../collector/mach6_stats.h"
 
-/* 0 and *s, or an exit status after a message. What is not the whole recording is told on stderr; *status is EXIT_DAMAGED when the
- * file is cut or damaged and *s is what could be saved of it, else EXIT_FINE: the command's status when all else went well. */
+/* 0 and *s, or an exit status after a message. What is not the whole recording is told on stderr; *status is
+ * EXIT_DAMAGED when the file is cut or damaged and *s is what could be saved of it, else EXIT_FINE: the command's
+ * status when all else went well. */
 int dump_load(const char *path, mach6_stats **s, int *status);
 
 /* "it ended with status 0", when the recording knows; else NULL. Static. */

@@ -1,5 +1,6 @@
-/* explain.c - why a command has nothing to do with a process: the words of collector/stats_refuse.h, and those that only commands need: that
- * nobody captures it, that its live stats cannot be read. why_* give words, explain_* say them. Callers: stat.c, drive.c, the dashboard. */
+/* explain.c - why a command has nothing to do with a process: the words of collector/stats_refuse.h, and those that
+ * only commands need: that nobody captures it, that its live stats cannot be read. why_* give words, explain_* say
+ * them. Callers: stat.c, drive.c, the dashboard. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

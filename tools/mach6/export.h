@@ -11,8 +11,8 @@
  *
  * The last four are of stacks with weights (export_stacks.h): self time by scope, CPU samples, or sites of allocations.
  *
- * What an aggregated tree can show: how much time a scope took in all, not when. So the trace has frames, presents, stalls,
- * growth and counters at their times, and the scopes as one mean frame, apart, which its name says.
+ * What an aggregated tree can show: how much time a scope took in all, not when. So the trace has frames, presents,
+ * stalls, growth and counters at their times, and the scopes as one mean frame, apart, which its name says.
  */
 #ifndef M6_EXPORT_H
 #define M6_EXPORT_H

@@ -1,9 +1,12 @@
-/* export_flame.c - stacks with weights as a flame graph: one SVG file that needs no server and no network, of our own making.
+/* export_flame.c - stacks with weights as a flame graph: one SVG file that needs no server and no network, of our own
+ * making.
  *
- * The outermost function is on top; a frame is as wide as what was measured in it and below it, the widest first, coloured by module.
- * The file alone is a readable picture; in a browser flame.js adds zoom, search and details. Names are whatever a dump holds: what XML
- * has a meaning for is escaped, what it does not allow, and what turns text around, becomes U+FFFD.
- * Frames thinner than THINNEST of the whole, and deeper than DEEPEST, are left out and counted. (The picture's idea: B. Gregg 2011.)
+ * The outermost function is on top; a frame is as wide as what was measured in it and below it, the widest first,
+ * coloured by module. The file alone is a readable picture; in a browser flame.js adds zoom, search and details. Names
+ * are whatever a dump holds: what XML has a meaning for is escaped, what it does not allow, and what turns text around,
+ * becomes U+FFFD.
+ * Frames thinner than THINNEST of the whole, and deeper than DEEPEST, are left out and counted. (The picture's idea: B.
+ * Gregg 2011.)
  */
 #define HASH_NONFATAL_OOM 1
 #include "export.h"
@@ -51,7 +54,8 @@ struct flame {
   int top; /* y of the first row */
 };
 
-/* ---- the tree -------------------------------------------------------------------------------------------------------------- */
+/* ---- the tree
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t parent_of(const struct box *b) { return b->node->key.parent ? b->node->key.parent->index + 1 : 0; }
 
@@ -94,7 +98,9 @@ static void plant(struct flame *f)
   }
 }
 
-/* ---- text -------------------------------------------------------------------------------------------------------------------- */
+/* ---- text
+ * --------------------------------------------------------------------------------------------------------------------
+ * */
 
 /* The character at s, which is valid UTF-8; its length in *n. */
 static uint32_t character(const unsigned char *s, unsigned *n)
@@ -147,7 +153,8 @@ static void numbers(const struct flame *f, const struct box *b)
   if (b->node && b->self > 0) fprintf(f->to, ", self %s", amount(f, b->self));
 }
 
-/* ---- colours ------------------------------------------------------------------------------------------------------------------ */
+/* ---- colours
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* FNV-1a (Fowler, Noll, Vo 1991). */
 static uint32_t hash(const char *s)
@@ -157,7 +164,8 @@ static uint32_t hash(const char *s)
   return h ^ h >> 15;
 }
 
-/* A light colour, for black text: the hue is the module's (what has none: its own name's), the lightness differs by function. */
+/* A light colour, for black text: the hue is the module's (what has none: its own name's), the lightness differs by
+ * function. */
 static void colour(const char *module, const char *function, char out[8])
 {
   double hue = hash(*module ? module : function) % 360 / 60.0, light = 0.70 + hash(function) % 16 / 100.0;
@@ -213,10 +221,12 @@ static int legend(const struct flame *f, int y)
   return 0;
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------------------- */
+/* ---- frames
+ * ---------------------------------------------------------------------------------------------------------------------
+ * */
 
-/* What stands in a box with room for so many letters. Of a function without a name ("module+0x12") the place says more than the module,
- * which the colour tells. */
+/* What stands in a box with room for so many letters. Of a function without a name ("module+0x12") the place says more
+ * than the module, which the colour tells. */
 static const char *label_of(const struct export_function *of, unsigned letters)
 {
   if (!of) return "all";
@@ -269,7 +279,9 @@ static uint32_t put_tree(struct flame *f, const struct box *b, double x, double 
   return rows;
 }
 
-/* ---- the file --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the file
+ * ---------------------------------------------------------------------------------------------------------------------
+ * */
 
 static void line_of(const struct flame *f, int *y, const char *class, const char *text)
 {

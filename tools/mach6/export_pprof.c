@@ -6,9 +6,9 @@
  *   mapped memory  mapped_space, mapped_inuse_space
  *   CPU samples  samples, and what they stand for in nanoseconds; the thread is a label
  *   scopes       nanoseconds outside of the scopes below
- * The interval of the sum, what the books say and whether the recording is whole are comments. A location is a function with what is
- * inlined into it; it has an address where the function has no name but that (module+0xoffset: of the file). The sampled values are
- * rounded to whole numbers as in every other format, so their sums are the same.
+ * The interval of the sum, what the books say and whether the recording is whole are comments. A location is a function
+ * with what is inlined into it; it has an address where the function has no name but that (module+0xoffset: of the
+ * file). The sampled values are rounded to whole numbers as in every other format, so their sums are the same.
  */
 #define HASH_NONFATAL_OOM 1
 #include "export.h"
@@ -42,7 +42,8 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_LINE };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 
-/* ---- things that are numbered ------------------------------------------------------------------------------------------- */
+/* ---- things that are numbered
+ * ------------------------------------------------------------------------------------------- */
 
 struct numbered {
   uint64_t id;
@@ -70,7 +71,8 @@ static uint64_t number_of(struct numbers *of, const void *key, size_t n, int *is
   return of->failed = 1, 0;
 }
 
-/* ---- the profile ------------------------------------------------------------------------------------------------------------ */
+/* ---- the profile
+ * ------------------------------------------------------------------------------------------------------------ */
 
 struct pprof {
   const struct export_stacks *x;
@@ -98,7 +100,8 @@ static void value_type(struct pprof *p, unsigned field, const char *type, const 
 
 static void comment(struct pprof *p, const char *s) { wire_number(&p->out, PROFILE_COMMENT, text(p, s)); }
 
-/* Of the file of that name. Two of one name, one of them unloaded: whose stack it was is not known, and no id is better than a wrong one. */
+/* Of the file of that name. Two of one name, one of them unloaded: whose stack it was is not known, and no id is better
+ * than a wrong one. */
 static uint64_t build_id(struct pprof *p, const char *module)
 {
   const struct m6_snapshot *s = p->x->of->snap;
@@ -183,7 +186,8 @@ static uint64_t location(struct pprof *p, const struct export_node *n, const str
   return id;
 }
 
-/* ---- what is measured ------------------------------------------------------------------------------------------------------- */
+/* ---- what is measured
+ * ------------------------------------------------------------------------------------------------------- */
 
 #define VALUES_MAX 5
 struct values {
@@ -295,7 +299,9 @@ static void comments(struct pprof *p)
   comment(p, line);
 }
 
-/* ---- gzip ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- gzip
+ * ----------------------------------------------------------------------------------------------------------------------
+ * */
 
 /* RFC 1952, without a name or a time: the same profile is the same file. */
 static int zip(const struct wire *w, FILE *to)

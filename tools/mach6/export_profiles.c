@@ -1,7 +1,9 @@
-/* export_profiles.c - stacks with weights as text: folded, speedscope, JSON. See export_stacks.h for where they come from.
+/* export_profiles.c - stacks with weights as text: folded, speedscope, JSON. See export_stacks.h for where they come
+ * from.
  *
- * Formats: Brendan Gregg's folded stacks; speedscope's file-format-spec. Both have a number a stack and no place for how sure it is:
- * there the title says it of the sum. All are written as they are walked, so that the memory is that of the stacks.
+ * Formats: Brendan Gregg's folded stacks; speedscope's file-format-spec. Both have a number a stack and no place for
+ * how sure it is: there the title says it of the sum. All are written as they are walked, so that the memory is that of
+ * the stacks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +13,8 @@
 
 #include "export.h"
 
-/* ---- what stacks are named ---------------------------------------------------------------------------------------------- */
+/* ---- what stacks are named
+ * ---------------------------------------------------------------------------------------------- */
 
 int export_title(const struct export_stacks *x, char *out, size_t room)
 {
@@ -44,7 +47,8 @@ int export_title(const struct export_stacks *x, char *out, size_t room)
   return n;
 }
 
-/* ---- folded --------------------------------------------------------------------------------------------------------------- */
+/* ---- folded
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /* A name in a stack: what the format uses itself, and what steers terminals, becomes '?'. */
 static void folded_name(FILE *to, const char *name)
@@ -88,7 +92,8 @@ int export_folded(const struct export_stacks *x, FILE *to)
   return 0;
 }
 
-/* ---- JSON's parts ------------------------------------------------------------------------------------------------------------ */
+/* ---- JSON's parts
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static int put_string(FILE *to, const char *text)
 {
@@ -105,7 +110,8 @@ static void put_real(FILE *to, const char *name, double v)
   else fprintf(to, "%snull", name);
 }
 
-/* ---- speedscope ---------------------------------------------------------------------------------------------------------------- */
+/* ---- speedscope
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void speedscope_stack(FILE *to, const struct export_node **path, const struct export_node *n)
 {
@@ -170,7 +176,9 @@ int export_speedscope(const struct export_stacks *x, FILE *to)
   return error ? EIO : 0;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON
+ * -------------------------------------------------------------------------------------------------------------------------
+ * */
 
 static int json_line(FILE *to, const struct export_node *n, int first)
 {

@@ -1,4 +1,5 @@
-/* export_stacks.c - see export_stacks.h. May use the library's readers of sites and of the kernel's part, uthash and libc. */
+/* export_stacks.c - see export_stacks.h. May use the library's readers of sites and of the kernel's part, uthash and
+ * libc. */
 #define HASH_NONFATAL_OOM 1
 #include "export_stacks.h"
 
@@ -15,7 +16,8 @@
 #define LINES 64     /* functions of a site's stack; the collector writes fewer */
 #define LARGEST 9e15 /* whole numbers up to here are exact in every reader */
 
-/* ---- measures ----------------------------------------------------------------------------------------------------------- */
+/* ---- measures
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static struct export_value amount(const struct m6_snap_amount *a)
 {
@@ -34,7 +36,8 @@ static struct export_value peak(ROW)
   return (void)s, amount(&a);
 }
 static struct export_value same_frame(ROW) { return (void)s, amount(&r->same_frame); }
-/* Its slope times the session's length: bytes that can be compared with the other measures. Only what still grew at the end. */
+/* Its slope times the session's length: bytes that can be compared with the other measures. Only what still grew at the
+ * end. */
 static struct export_value growth(ROW)
 {
   double long_ = s->sites.per_second ? (double)s->elapsed_ns / 1e9 : (double)m6_snap_sites_presents(s);
@@ -82,8 +85,8 @@ const char *export_unit_name(enum export_unit u)
 
 int64_t export_whole(double v) { return v > 0 ? v < LARGEST ? (int64_t)(v + 0.5) : (int64_t)LARGEST : 0; }
 
-/* Both ends solve (value - end)^2 = z^2 w end, with w = variance / value what a sample weighs. The low end is asked: the high one may
- * hold what is missing, too. */
+/* Both ends solve (value - end)^2 = z^2 w end, with w = variance / value what a sample weighs. The low end is asked:
+ * the high one may hold what is missing, too. */
 double export_standard_error(const struct export_measure *m, struct export_value v)
 {
   if (!m->scored || !isfinite(v.low)) return NAN;
@@ -91,7 +94,8 @@ double export_standard_error(const struct export_measure *m, struct export_value
   return v.low > 0 ? (v.value - v.low) / Z * sqrt(v.value / v.low) : NAN;
 }
 
-/* ---- functions, nodes, stacks --------------------------------------------------------------------------------------------- */
+/* ---- functions, nodes, stacks
+ * --------------------------------------------------------------------------------------------- */
 
 struct text {
   const char *at;
@@ -161,7 +165,8 @@ static int add(struct export_stacks *x, const struct export_node *node, struct e
   return 0;
 }
 
-/* ---- scopes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- scopes
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static int from_scopes(struct export_stacks *x)
 {
@@ -182,9 +187,11 @@ static int from_scopes(struct export_stacks *x)
   return error;
 }
 
-/* ---- CPU samples ------------------------------------------------------------------------------------------------------------ */
+/* ---- CPU samples
+ * ------------------------------------------------------------------------------------------------------------ */
 
-/* The collector folded them, without modules: those are in its table of functions. The first of a name has most samples. */
+/* The collector folded them, without modules: those are in its table of functions. The first of a name has most
+ * samples. */
 struct known {
   const struct m6_snap_function *row;
   UT_hash_handle hh;
@@ -258,7 +265,9 @@ static int from_cpu(struct export_stacks *x)
   return error;
 }
 
-/* ---- sites ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sites
+ * -------------------------------------------------------------------------------------------------------------------
+ * */
 
 static struct export_node *site_function(struct export_stacks *x, struct export_node *up, const struct m6_site_line *l,
                                          unsigned flags)
@@ -351,7 +360,8 @@ static int from_sites(struct export_stacks *x, unsigned flags)
   return error;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 int export_stacks_new(const mach6_stats *s, const struct export_measure *m, unsigned flags, struct export_stacks **out)
 {

@@ -1,5 +1,5 @@
-/* export_stacks.h - stacks with weights, from one of three sources: the time of scopes, CPU samples, sites of allocations. What folded
- * stacks, speedscope, pprof, the flame graph and `json --of` are all written from.
+/* export_stacks.h - stacks with weights, from one of three sources: the time of scopes, CPU samples, sites of
+ * allocations. What folded stacks, speedscope, pprof, the flame graph and `json --of` are all written from.
  *
  *   const struct export_measure *m = export_measure_named("bytes");
  *   struct export_stacks *x;
@@ -7,8 +7,8 @@
  *   for (i = 0; i < x->count; i++) ... x->stack[i] ...
  *   export_stacks_free(x);
  *
- * Weights are whole numbers in the measure's unit. Those of sites are estimates; where the dump knows their interval of 95 % it stands
- * beside them. Sites that the dump has no row for are one stack, so that the sum is the estimate of all.
+ * Weights are whole numbers in the measure's unit. Those of sites are estimates; where the dump knows their interval of
+ * 95 % it stands beside them. Sites that the dump has no row for are one stack, so that the sum is the estimate of all.
  * A stack is a path in a tree: the memory is that of the input, however deep it is. Pure but for memory. One thread.
  */
 #ifndef M6_EXPORT_STACKS_H

@@ -1,5 +1,6 @@
-/* export_tables.c - a dump's tables as JSON, JSON lines and CSV. They are those of collector/dump_table.c: what is added there is
- * exported. Times stay ns and memory bytes, as the tables have them; only the report within `json` has the payload's units.
+/* export_tables.c - a dump's tables as JSON, JSON lines and CSV. They are those of collector/dump_table.c: what is
+ * added there is exported. Times stay ns and memory bytes, as the tables have them; only the report within `json` has
+ * the payload's units.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +12,8 @@
 #include "dumpfile.h"
 #include "export.h"
 
-/* ---- one value ----------------------------------------------------------------------------------------------------- */
+/* ---- one value -----------------------------------------------------------------------------------------------------
+ * */
 
 static json_t *value(const struct m6_snapshot *s, const char *row, const struct m6_field *f)
 {
@@ -34,7 +36,8 @@ static const char *row_of(const struct m6_section *x, const struct m6_snapshot *
   return m6_section_at(x, s) + (size_t)i * x->row_bytes;
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -----------------------------------------------------------------------------------------------------------
+ * */
 
 static json_t *table(const mach6_stats *h, const struct m6_section *x)
 {
@@ -89,7 +92,8 @@ int export_jsonl(const mach6_stats *h, FILE *to)
   return error ? EIO : 0;
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------- */
+/* ---- CSV
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* A field as RFC 4180 has it: quoted when it must be, a quote doubled; the text itself is unchanged. */
 static void quoted(FILE *to, const char *text, size_t n)

@@ -1,7 +1,7 @@
 /* export_trace.c - a dump as trace events, for viewers of timelines. See export.h for what they can and cannot show.
  *
- * Format: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest, counters and
- * instants as C and i, names as metadata). What its readers make of it, tests/e2e/trace_valid.jq checks.
+ * Format: "Trace Event Format" (its document, and Perfetto's page on it: complete events of one track must nest,
+ * counters and instants as C and i, names as metadata). What its readers make of it, tests/e2e/trace_valid.jq checks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,8 @@ const mach6_node *export_next(const mach6_node *n, const mach6_node *top)
   return next;
 }
 
-/* ---- trace events ---------------------------------------------------------------------------------------------------- */
+/* ---- trace events
+ * ---------------------------------------------------------------------------------------------------- */
 
 #define MEAN_PID 1000000000 /* no process has it: the tracks of what is no timeline */
 enum track { TRACK_FRAMES = 1, TRACK_STALLS, TRACK_GROWTH, TRACK_SITES };
@@ -49,8 +50,8 @@ static void event(struct trace *t, json_t *o)
   json_decref(o);
 }
 static double us(uint64_t ns) { return (double)ns / 1e3; }
-/* Perfetto makes whole nanoseconds of times by cutting off, and 1234.567 us is 1234566.99... ns: a slice would begin within the one before,
- * and be dropped. A millionth of a microsecond more, and what is cut is the right nanosecond. */
+/* Perfetto makes whole nanoseconds of times by cutting off, and 1234.567 us is 1234566.99... ns: a slice would begin
+ * within the one before, and be dropped. A millionth of a microsecond more, and what is cut is the right nanosecond. */
 static double exact_us(uint64_t ns) { return ns ? us(ns) + 1e-6 : 0; }
 
 /* Raw DEL is allowed in JSON, and Perfetto refuses the whole file for one. */
@@ -140,9 +141,9 @@ static void trace_events(struct trace *t, const mach6_stats *h)
 
 #define GAP_NS 3000000000u /* readings are a second apart, or two on a busy machine */
 
-/* What was counted between two readings, which are a second apart or more: by the time between them, but not more than was counted
- * where that was less. A second without a reading has no value of its own, and the one before goes on; but for a gap (the governor's level
- * memory), in all of which the value of the reading at its end stands. */
+/* What was counted between two readings, which are a second apart or more: by the time between them, but not more than
+ * was counted where that was less. A second without a reading has no value of its own, and the one before goes on; but
+ * for a gap (the governor's level memory), in all of which the value of the reading at its end stands. */
 static void trace_kernel_seconds(struct trace *t, const struct m6_snapshot *s)
 {
   const struct m6_snap_kernel *k = &s->kernel;
@@ -220,8 +221,8 @@ static void trace_sites(struct trace *t, const struct m6_snapshot *s)
   }
 }
 
-/* One mean frame (or session of a thread): each scope after the other, as long as it took on average in one of its part's.
- * Iterative, as trees may be deep: `at` is where the next child of each open node begins. */
+/* One mean frame (or session of a thread): each scope after the other, as long as it took on average in one of its
+ * part's. Iterative, as trees may be deep: `at` is where the next child of each open node begins. */
 static void trace_mean(struct trace *t, const mach6_node *part, int tid)
 {
   double n = part->raw->count ? (double)part->raw->count : 1;

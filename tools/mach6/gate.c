@@ -1,7 +1,8 @@
 /* gate.c - mach6 gate FILE --max METRIC=VALUE...: bounds on a recording, for builds that shall fail when one is broken.
  *
- * A bound on what is not known (a percentile of no samples, a leak of too few frames, a node that is not there) is broken: a gate that
- * measures nothing must not pass. One line on stdout for each broken bound; exit status 0, 1, or 2 for a wrong use.
+ * A bound on what is not known (a percentile of no samples, a leak of too few frames, a node that is not there) is
+ * broken: a gate that measures nothing must not pass. One line on stdout for each broken bound; exit status 0, 1, or 2
+ * for a wrong use.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,8 +43,8 @@ static double allocations(const struct subject *x)
 }
 static double known(uint64_t ns, int is_known) { return is_known ? (double)ns / 1e9 : NAN; }
 
-/* One table of metrics. `per_frame`: a value may be followed by "/frame", which it is in any case. Session's metrics have an
- * expression over x->n, a node's over x->node; NAN is "not known". */
+/* One table of metrics. `per_frame`: a value may be followed by "/frame", which it is in any case. Session's metrics
+ * have an expression over x->n, a node's over x->node; NAN is "not known". */
 #define INTERVAL(member) known(x->n->member, isfinite(x->n->fps) && x->n->interval_max)
 #define NODE(expression) (x->node->raw->count ? (double)(expression) : NAN)
 #define METRICS(SESSION, OF_NODE)                                                                                      \
@@ -109,7 +110,8 @@ struct options {
   size_t count;
 };
 
-/* ---- reading bounds ---------------------------------------------------------------------------------------------------- */
+/* ---- reading bounds
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* "16.6ms", "1KiB/frame", "2%": 0 when it makes no sense for that metric. */
 static int parse_value(const char *text, const struct metric *m, double *out)
@@ -196,7 +198,8 @@ static void put_help(FILE *f)
 }
 static char *help(int key, const char *text, void *input) { return (void)input, dump_help(key, text, put_help); }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------------ */
+/* ---- judging
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* A node by its labels; they may hold slashes themselves, so every way to split the path is tried. */
 static const mach6_node *find(const mach6_node *parent, const char *path)

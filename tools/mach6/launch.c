@@ -129,8 +129,8 @@ static void pass_on(const struct launch *l, const siginfo_t *i)
 {
   int same_group = getpgid(l->game) == getpgrp();
   if (i->si_signo == SIGPIPE || i->si_signo == SIGURG) return; /* our own broken pipe, not the game's */
-  /* From the terminal: the whole group got it. But a terminal that goes away tells the session's leader alone, which is us where
-   * mach6 was started as the terminal's own program. */
+  /* From the terminal: the whole group got it. But a terminal that goes away tells the session's leader alone, which is
+   * us where mach6 was started as the terminal's own program. */
   if (i->si_code > 0 && same_group && i->si_signo != SIGHUP) return;
   if (i->si_signo == SIGCONT) {
     if (game_state(l->game) == 'T') kill(l->game, SIGCONT);
@@ -393,8 +393,9 @@ static void on_impatience(int s)
 }
 int launch_impatient(void) { return impatient; }
 
-/* From now on mach6 itself may be what waits: for a reader of its report. INT, TERM, QUIT and HUP end such a wait, and change
- * neither the status nor anything that does not wait. Others stay blocked: those that were for the game end nobody now. */
+/* From now on mach6 itself may be what waits: for a reader of its report. INT, TERM, QUIT and HUP end such a wait, and
+ * change neither the status nor anything that does not wait. Others stay blocked: those that were for the game end
+ * nobody now. */
 static void let_interrupt(void)
 {
   static const int ends[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};

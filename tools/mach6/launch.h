@@ -41,8 +41,8 @@ int launch_find(const char *variable, const char *file, const char *below_prefix
 int launch_start(struct launch *l, const char *shim, const char *collector);
 /* Waits until the game has ended, passing on signals and stops. */
 void launch_wait(struct launch *l);
-/* Tells the collector that the game has ended and waits for it. 0 when the final snapshot is there. From then on INT, TERM, QUIT and
- * HUP make a call that waits fail with EINTR, and do nothing else. */
+/* Tells the collector that the game has ended and waits for it. 0 when the final snapshot is there. From then on INT,
+ * TERM, QUIT and HUP make a call that waits fail with EINTR, and do nothing else. */
 int launch_finish(struct launch *l);
 /* Has one of them come? Then who is interrupted gives up. */
 int launch_impatient(void);

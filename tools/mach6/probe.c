@@ -1,9 +1,9 @@
 /* probe.c - `mach6 probe`: counts how often one function is called, for a bounded time.
  *
- * Promise: one uprobe, counters by CPU, at most one read a second, no listener, no ring buffer, no file. It ends by its TTL, ^C
- * (or SIGTERM, SIGHUP, SIGQUIT), the end of the process it was for, or the end of whoever reads its output. On each of those ways, and on
- * each failure, the link is closed before the programs and the map; a SIGKILL leaves nothing, because all of it is
- * descriptors. A stopped probe does not outlive its TTL either: the kernel kills it.
+ * Promise: one uprobe, counters by CPU, at most one read a second, no listener, no ring buffer, no file. It ends by its
+ * TTL, ^C (or SIGTERM, SIGHUP, SIGQUIT), the end of the process it was for, or the end of whoever reads its output. On
+ * each of those ways, and on each failure, the link is closed before the programs and the map; a SIGKILL leaves
+ * nothing, because all of it is descriptors. A stopped probe does not outlive its TTL either: the kernel kills it.
  * Calls collector/kernel_place.h and collector/kernel_probe.h.
  */
 #include <argp.h>

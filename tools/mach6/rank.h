@@ -5,14 +5,15 @@
  *             the test
  *   many      Holm 1979: the chance of any false alarm among all nodes of one comparison is bounded
  *   dependence  frames are not independent of those before. The variance of a mean over n values that were drawn from a run of N
- *             is sigma^2 (1/n (1 - n/N) + f/N): f, the inflation by the dependence within the run, comes from batch means
- *             over the ranks of frame times (Fishman 1978). What independent values would give that variance is the
- *             effective number that test and interval use.
- *             A reservoir has no order, so a scope's own dependence is not known: it is taken to wander as its frames do, in
- *             absolute terms, so its f is 1 + (f of frames - 1) x (variance of frames / its variance), at most that of frames.
- * What this cannot see: how a scope wanders by itself, and what differs between runs of the same program (another load, another
- * address layout). Two files hold one run each, so nothing measures it; `least` of mach6 diff is there for that, and compare_runs.h for
- * several files a side.
+ *             is sigma^2 (1/n (1 - n/N) + f/N): f, the inflation by the dependence within the run, comes from batch
+ *             means over the ranks of frame times (Fishman 1978). What independent values would give that variance is
+ *             the effective number that test and interval use.
+ *             A reservoir has no order, so a scope's own dependence is not known: it is taken to wander as its frames
+ *             do, in absolute terms, so its f is 1 + (f of frames - 1) x (variance of frames / its variance), at most
+ *             that of frames.
+ * What this cannot see: how a scope wanders by itself, and what differs between runs of the same program (another load,
+ * another address layout). Two files hold one run each, so nothing measures it; `least` of mach6 diff is there for
+ * that, and compare_runs.h for several files a side.
  *
  * Pure; no allocation but in rank_inflation and rank_holm. Calls libm.
  */

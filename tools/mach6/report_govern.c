@@ -1,5 +1,5 @@
-/* report_govern.c - the parts of a report that are about bounds: a chain of sessions and its leak, the governor's steps, the budgets. See
- * report.h.
+/* report_govern.c - the parts of a report that are about bounds: a chain of sessions and its leak, the governor's
+ * steps, the budgets. See report.h.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* report_kernel.c - what the kernel knew, for people: what a late frame waited for, where CPU time went by function and by scope,
- * threads, system calls, and what is missing and why.
+/* report_kernel.c - what the kernel knew, for people: what a late frame waited for, where CPU time went by function and
+ * by scope, threads, system calls, and what is missing and why.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -147,7 +147,8 @@ static void functions(const struct page *p, const struct m6_snapshot *s)
   }
 }
 
-/* ---- CPU time by scope ---------------------------------------------------------------------------------------------- */
+/* ---- CPU time by scope ----------------------------------------------------------------------------------------------
+ * */
 
 struct scopes {
   const struct page *p;
@@ -168,8 +169,8 @@ static void scope_row(const struct scopes *l, uint64_t self, uint64_t total, con
   fputc('\n', p->to);
 }
 
-/* The largest child that comes after `last` in that order, of those that are worth a row: a tree is wide where it is flat, so looking
- * for a few of many costs less than an order of all. */
+/* The largest child that comes after `last` in that order, of those that are worth a row: a tree is wide where it is
+ * flat, so looking for a few of many costs less than an order of all. */
 static const mach6_node *next_largest(const struct scopes *l, const mach6_node *parent, const mach6_node *last)
 {
   const mach6_node *best = NULL;
@@ -194,7 +195,8 @@ static void scope_rows(struct scopes *l, const mach6_node *parent, int depth)
   }
 }
 
-/* A sample falls to the innermost scope that its thread had open; what is no scope's is told below them, so that it adds up. */
+/* A sample falls to the innermost scope that its thread had open; what is no scope's is told below them, so that it
+ * adds up. */
 static void scopes(const struct page *p, const mach6_stats *h)
 {
   const struct m6_snapshot *s = h->snap;

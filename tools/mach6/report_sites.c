@@ -1,8 +1,8 @@
 /* report_sites.c - which code allocates and which keeps, from sampled allocations; beside what the books know exactly.
  *
- * A site is named after its innermost function that is no allocator, and where that one is the C++ library's own, after who called it
- * too. All amounts are estimates and carry their 95 % interval; where samples are missing it reaches from what was seen to all that they
- * can stand for. The last lines hold the sums against the exact books.
+ * A site is named after its innermost function that is no allocator, and where that one is the C++ library's own, after
+ * who called it too. All amounts are estimates and carry their 95 % interval; where samples are missing it reaches from
+ * what was seen to all that they can stand for. The last lines hold the sums against the exact books.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,9 @@ static uint32_t sorted(const struct m6_snapshot *s, measure by, const struct m6_
   return sort(m6_snap_sites_rows(s), s->sites.row_count, by, list);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------------- */
+/* ---- names
+ * ---------------------------------------------------------------------------------------------------------------------
+ * */
 
 static void label(const struct page *p, const char *text, int n)
 {
@@ -127,7 +129,8 @@ static void name(const struct page *p, const struct m6_snapshot *s, const struct
 
 static const char *plus_minus(const struct page *p) { return p->utf8 ? "±" : "+-"; }
 
-/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. Padded for a table with 11 and 10. */
+/* "14.2 KiB ± 1.1 KiB": an amount over so many frames; "14.2 KiB to 20.1 KiB" where some are missing. Padded for a
+ * table with 11 and 10. */
 static void put_padded(const struct page *p, const struct m6_snap_amount *a, double over, int missing, int before,
                        int after)
 {
@@ -150,7 +153,9 @@ static void put_interval(const struct page *p, const struct m6_snap_amount *a, i
   put_padded(p, a, 1, missing, 0, 0);
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------------------- */
+/* ---- parts
+ * ---------------------------------------------------------------------------------------------------------------------
+ * */
 
 static void churn(const struct page *p, const struct m6_snapshot *s, const struct m6_snap_site **list, uint32_t most)
 {

@@ -97,7 +97,8 @@ static json_t *with_ending(json_t *o, const struct launch *l)
   return o;
 }
 
-/* To what is no file of its own (a pipe, a device, '-'): the collector writes files, beside which it can make another. */
+/* To what is no file of its own (a pipe, a device, '-'): the collector writes files, beside which it can make another.
+ * */
 static void save_dump(const char *path, const struct launch *l, const mach6_stats *s)
 {
   struct m6_snapshot *copy = malloc(s->snap->bytes);

@@ -51,8 +51,8 @@ static void how_to_read(const struct page *p, const mach6_stats *h)
     t_wrap(p, 2, "CPU time by function and by scope is from samples: a share of few of them says little.");
 }
 
-/* In the order of their weight. `share`: percent of the room that are a part's own if it has so much to say; what is left goes to
- * the first that has more. `none`: said in its place when it has nothing to say. */
+/* In the order of their weight. `share`: percent of the room that are a part's own if it has so much to say; what is
+ * left goes to the first that has more. `none`: said in its place when it has nothing to say. */
 enum { FIRST_LINES = -1, HOW_TO_READ = -2 };
 static const struct section {
   const char *name, *none;

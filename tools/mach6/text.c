@@ -138,7 +138,8 @@ const char *t_short(double v)
 
 #define NO_CHARACTER 0xfffdu
 
-/* Decodes one character of UTF-8 that has been checked, but may have been cut; its length in *n. What is no character is one byte. */
+/* Decodes one character of UTF-8 that has been checked, but may have been cut; its length in *n. What is no character
+ * is one byte. */
 static uint32_t decode(const unsigned char *s, int *n)
 {
   int more = s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 1 : s[0] < 0xf0 ? 2 : 3;
@@ -248,8 +249,8 @@ void t_wrap(const struct page *p, int indent, const char *text)
   fputc('\n', p->to);
 }
 
-/* One line up to its newline or the text's end. It breaks behind a comma, semicolon or colon when there is one in the second
- * half, else at a space, but not between a number and its unit. */
+/* One line up to its newline or the text's end. It breaks behind a comma, semicolon or colon when there is one in the
+ * second half, else at a space, but not between a number and its unit. */
 static void fold_line(const struct page *p, const char *line, const char *end)
 {
   int indent = (int)strspn(line, " ") + 2;

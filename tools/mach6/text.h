@@ -36,7 +36,8 @@ const char *t_number(double v);                           /* "4.0", "413", "0.02
  * 0. */
 void t_label(const struct page *p, const char *label, int columns);
 int t_columns(const struct page *p, const char *label);
-/* A foreign text of many lines: printable characters, newlines and tabs as they are, all else as what it is; what is no UTF-8 is replaced. */
+/* A foreign text of many lines: printable characters, newlines and tabs as they are, all else as what it is; what is no
+ * UTF-8 is replaced. */
 void t_text(const struct page *p, const char *text, size_t bytes);
 /* A text of our own, wrapped to the page, lines after the first indented. */
 void t_wrap(const struct page *p, int indent, const char *text);

@@ -19,7 +19,8 @@
 
 #include "../../collector/stats_refuse.h"
 
-/* One table of exit statuses; the manual page mach6(1) repeats it. 1 to 9 are mach6-collector's, whose words they come with. */
+/* One table of exit statuses; the manual page mach6(1) repeats it. 1 to 9 are mach6-collector's, whose words they come
+ * with. */
 enum m6_status {
   EXIT_FINE = 0,
   EXIT_OTHER = M6_EXIT_OTHER,           /* ps, stat: anything that has no number of its own */
@@ -57,8 +58,8 @@ int m6_probe(int argc, char **argv);
 /* "mach6: ..." on stderr, with what was tried and what to do about it. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* explain.c, each with a message when its status is not 0: the newest image of a process; that nobody captures this one; why its
- * live stats cannot be had (enum mach6_error). Those named why_ give the words, and say nothing. */
+/* explain.c, each with a message when its status is not 0: the newest image of a process; that nobody captures this
+ * one; why its live stats cannot be had (enum mach6_error). Those named why_ give the words, and say nothing. */
 int explain_find(pid_t pid, struct m6_target *out);
 int explain_no_capture(const struct m6_target *t);
 int explain_stats(pid_t pid, int error);

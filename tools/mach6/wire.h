@@ -1,8 +1,9 @@
-/* wire.h - writing the protocol buffers' wire format (its "Encoding" page): varints and what is as long as it says, nothing else.
+/* wire.h - writing the protocol buffers' wire format (its "Encoding" page): varints and what is as long as it says,
+ * nothing else.
  *
- * By hand, because a profile has eight kinds of messages of whole numbers and texts: the sixty lines here are less than a schema, a
- * generator in the build and its library. A message goes into a buffer of its own and from there, by wire_message, into the one that
- * holds it. Numbers that are 0 are left out, as the format's default is 0.
+ * By hand, because a profile has eight kinds of messages of whole numbers and texts: the sixty lines here are less than
+ * a schema, a generator in the build and its library. A message goes into a buffer of its own and from there, by
+ * wire_message, into the one that holds it. Numbers that are 0 are left out, as the format's default is 0.
  * Running out of memory is remembered in `failed`, and asked for once at the end.
  */
 #ifndef M6_WIRE_H

@@ -5,7 +5,8 @@
  *   cold       a file is mapped and touched whose pages are not in memory                  off CPU, in page faults
  *   calls      many small system calls                                                     on CPU, in the kernel
  *
- * Promise: nothing of it touches the world. The neighbour is started before there is any thread, and ends with the game.
+ * Promise: nothing of it touches the world. The neighbour is started before there is any thread, and ends with the
+ * game.
  */
 #include <errno.h>
 #include <fcntl.h>
